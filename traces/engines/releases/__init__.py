@@ -1,0 +1,11 @@
+"""Recording the block managers of faulty releases, and of the releases that fixed them.
+
+    build       puts one release's Python files in a folder of its own
+    standins    imports a release without its heavy needs (torch, ray, ...)
+    ledger      one engine call is one group of events, in ownership order
+    v0_ring     hooks for vLLM 0.3.3 and 0.4.0: the first block manager, sliding-window ring tables
+    v0_prefix   hooks for vLLM 0.4.2 and 0.4.3: BlockSpaceManagerV2 with prefix caching
+    scenarios   what to drive, which release is at fault, and the command line
+
+Nothing of an engine is copied here: its own classes run, wrapped from outside.
+"""
