@@ -1,14 +1,217 @@
 """Why a line is malformed: found again by hand, slowly, so that the fast path need not know."""
 
+import json
+import re
+from difflib import get_close_matches
+from typing import Any, get_args
+
 import msgspec
-from kvsan.traces.events import Event
+from kvsan.traces.events import EVENT_TYPES, Event
+from kvsan.traces.header import GroupInfo, PoolInfo, Trace
 from kvsan.traces.problem import Fault
 
+ONE_OBJECT = "write one event a line, as one flat JSON object"
+SHOWN_MAX = 40
 
-def explain(data: bytes, is_open: bool) -> Fault:
-    """What is wrong with a line that does not decode."""
+JsonObject = dict[str, Any]  # Any: a line as it stands, before anything is known about it
+
+
+def explain(data: bytes, is_open: bool = False) -> Fault:
+    """What is wrong with a line that is no event. `is_open`: the file ends here, without a newline."""
+    raw = parse(data, is_open)
+    return raw if isinstance(raw, Fault) else explain_event(raw)
+
+
+def explain_header(data: bytes, is_open: bool = False) -> Fault:
+    """What is wrong with a first line that is no header."""
+    raw = parse(data, is_open)
+    if isinstance(raw, Fault):
+        return raw
+    if raw.get("ev") != "trace":
+        example = '{"ev":"trace","schema":"kvsan/1","engine":…,"version":…,"discipline":…,"block_size":…,"blocks":…}'
+        return Fault("ev", "the first line is no header", f"begin the log with {example}")
+    schema = raw.get("schema", "kvsan/1")
+    if schema != "kvsan/1":
+        return Fault("schema", f"the log is of format {show(schema)}", 'this version reads "kvsan/1"')
+    return explain_fields(raw, "the header", Trace)
+
+
+def parse(data: bytes, is_open: bool) -> JsonObject | Fault:
+    """The line as one JSON object, or why it is none."""
+    if b"\0" in data:
+        if not data.strip(b"\0\r\n "):
+            return Fault(
+                "", "the line is nothing but NUL bytes", "the file was not written to its end: cut it here", "cut"
+            )
+        return Fault(
+            "", f"the line has a NUL byte in column {data.index(0) + 1}", "record the log again; it is damaged"
+        )
     try:
-        msgspec.json.decode(data, type=Event)
-    except msgspec.MsgspecError as error:
-        return Fault("", str(error), "see the format's table of events", "cut" if is_open else "malformed")
-    raise AssertionError("explain is called for malformed lines only")
+        data.decode()
+    except UnicodeDecodeError as error:
+        what = f"byte {data[error.start]:#04x} in column {error.start + 1} is not UTF-8"
+        return Fault("", what, "write the log as UTF-8", "cut" if is_open else "malformed")
+    try:
+        raw = msgspec.json.decode(data)
+    except RecursionError:
+        return Fault("", "the line is nested too deeply", ONE_OBJECT)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return explain_syntax(str(error), is_open)
+    if not isinstance(raw, dict):
+        return Fault("", f"the line is {kind_of(raw)}, not an object", ONE_OBJECT)
+    return explain_twice(data) or raw
+
+
+def explain_syntax(message: str, is_open: bool) -> Fault:
+    """A line that is not JSON."""
+    if "truncated" in message and is_open:
+        return Fault(
+            "", "the file ends in the middle of this line", "the log was cut here: what precedes is all there is", "cut"
+        )
+    if "truncated" in message:
+        return Fault(
+            "", "the line ends in the middle of its event", "write each event on one line; was the log cut here?"
+        )
+    place = re.search(r"\(byte (\d+)\)", message)
+    column = f" in column {int(place[1]) + 1}" if place else ""
+    if "trailing characters" in message:
+        return Fault("", f"something follows the event{column}", ONE_OBJECT)
+    reason = re.sub(r"^JSON is malformed: | \(byte \d+\)$", "", message)
+    return Fault("", f"the line is not JSON{column}: {reason}", ONE_OBJECT)
+
+
+def explain_twice(data: bytes) -> Fault | None:
+    """The first name that the line gives twice: readers differ in which value they take."""
+    names: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                names.append(name)
+            seen.add(name)
+
+    try:
+        json.loads(data, object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        return None
+    if not names:
+        return None
+    return Fault(names[0], f"the line gives {names[0]} twice", "give each field once; several blocks go into one list")
+
+
+def explain_event(raw: JsonObject) -> Fault:
+    """An object that is no event."""
+    kinds = list(EVENT_TYPES)
+    if "ev" not in raw:
+        near = get_close_matches("ev", raw, 1, 0.5)
+        hint = f"; did you mean ev where it says {near[0]}?" if near else ""
+        return Fault("ev", "the line lacks ev", f'add "ev" with the kind of event{hint}')
+    kind = raw["ev"]
+    if not isinstance(kind, str):
+        return Fault("ev", f"ev is {show(kind)}, {kind_of(kind)}", "ev is the kind of event, a string")
+    if kind == "trace":
+        return Fault(
+            "ev", "a second header inside the log", "put each log into its own file; segments repeat it on line 1"
+        )
+    if kind.startswith("x_"):
+        return Fault("seq", f"seq is {show(raw.get('seq'))}", "seq is a whole number from 0")
+    if kind not in EVENT_TYPES:
+        near = get_close_matches(kind.lower(), kinds, 1, 0.6)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return Fault("ev", f"there is no event {show(kind)}", f"{hint}Events of your own have names that start with x_")
+    return explain_fields(raw, kind, EVENT_TYPES[kind])
+
+
+def explain_fields(raw: JsonObject, kind: str, record: type[Event] | type[Trace]) -> Fault:
+    """An object whose fields do not suit its kind."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(record)}
+    known = {name: value for name, value in raw.items() if not name.startswith("x_")}
+    for name in known:
+        if name != "ev" and name not in fields:
+            return unknown_field(name, kind, [f for f in fields if f not in raw], list(fields))
+    missing = [name for name, field in fields.items() if field.required and name not in raw]
+    if missing:
+        adds = "; ".join(f"{name}: {describe(fields[name].type)}" for name in missing)
+        return Fault(missing[0], f"{kind} lacks {', '.join(missing)}", f"add {adds}")
+    try:
+        msgspec.convert(known, record)
+    except msgspec.ValidationError as error:
+        return wrong_value(str(error), known, fields)
+    return Fault("", f"the line does not read as {kind}", ONE_OBJECT)
+
+
+def unknown_field(name: str, kind: str, open_names: list[str], all_names: list[str]) -> Fault:
+    near = get_close_matches(name, open_names, 1, 0.6)
+    hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(all_names)}."
+    own = "Fields of your own have names that start with x_"
+    return Fault(name, f"{kind} has no field {show(name)}", f"{hint} {own}")
+
+
+def wrong_value(message: str, known: JsonObject, fields: dict[str, msgspec.structs.FieldInfo]) -> Fault:
+    """A field whose value has the wrong type or is out of range; `message` is msgspec's."""
+    found = re.search(r" - at `(?:key in )?\$\.?(.*)`$", message)
+    expected = message[: found.start()] if found else message
+    path = name_keys(found[1] if found else "", known)
+    field = re.split(r"[.\[]", path)[0]
+    needed = re.sub(r", got `\w+`$", "", expected).removeprefix("Expected ").replace("`", "")
+    remedy = describe(fields[field].type) if field in fields else needed
+    value = value_at(known, path)
+    if needed.startswith("array of length"):
+        return Fault(path, f"{path} is {show(value)}, not {needed.replace('array', 'a list')}", f"{field} is {remedy}")
+    return Fault(path, f"{path} is {show(value)}, {kind_of(value)}", f"{field} is {remedy}")
+
+
+def name_keys(path: str, known: JsonObject) -> str:
+    """The path with the key of the header's pool or group at fault, which msgspec leaves out as `[...]`."""
+    field = path.partition("[...]")[0]
+    infos: dict[str, type[PoolInfo] | type[GroupInfo]] = {"pools": PoolInfo, "groups": GroupInfo}
+    if field not in infos or "[...]" not in path:
+        return path
+    for key, value in known[field].items():
+        try:
+            msgspec.convert(value, infos[field])
+        except msgspec.ValidationError:
+            return path.replace("[...]", f".{key}")
+    return path
+
+
+def value_at(known: JsonObject, path: str) -> object:
+    """The value at a path such as `copies[2][3]` or `pools.cpu.blocks`."""
+    value: Any = known
+    for step in re.findall(r"[^.\[\]]+", path):
+        value = value[int(step)] if isinstance(value, list) else value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def describe(kind: Any) -> str:
+    """What a field's type says of itself: Any, since a type annotation has no type of its own."""
+    for part in (kind, *get_args(kind)):
+        for note in getattr(part, "__metadata__", ()):
+            if isinstance(note, msgspec.Meta) and note.description:
+                return note.description
+    return "described in the format's table"
+
+
+def show(value: object) -> str:
+    """A value as it stands in the line, cut to a readable length."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"
+
+
+def kind_of(value: object) -> str:
+    """JSON's word for a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "a whole number" if value >= 0 else "a negative number"
+        case float():
+            return "a number with a fraction"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+    return "an object"

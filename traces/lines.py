@@ -45,7 +45,7 @@ def blocks(pieces: Iterable[bytes], line_bytes_max: int) -> Iterator[Block]:
 
 def too_long(line: int, line_bytes_max: int) -> Broken:
     what = f"line {line} is longer than {line_bytes_max} bytes"
-    return Broken("limit", what, "write one event a line; is this a kvsan log?")
+    return Broken.of("limit", what, "write one event a line; is this a kvsan log?")
 
 
 def without_bom(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -65,5 +65,5 @@ def without_bom(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def strip_bom(head: bytes) -> bytes:
     if head.startswith(UTF16_BOMS):
-        raise Broken("malformed", "the file is UTF-16", "write the log as UTF-8")
+        raise Broken.of("malformed", "the file is UTF-16", "write the log as UTF-8")
     return head.removeprefix(UTF8_BOM)

@@ -1,7 +1,7 @@
 """What is wrong with a log, as data: where, which field, what, and how to mend it. Rendering is one function."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 Kind = Literal["unreadable", "malformed", "cut", "limit"]
 """`unreadable`: the file itself; `malformed`: a line; `cut`: the end is missing; `limit`: refused as too large."""
@@ -53,9 +53,14 @@ class Gap:
 class Broken(Exception):
     """A source cannot be read on; what was delivered before stands. Raised and caught inside this package."""
 
-    def __init__(self, kind: Kind, what: str, remedy: str) -> None:
-        super().__init__(what)
-        self.fault = Fault("", what, remedy, kind)
+    def __init__(self, fault: Fault, line: int | None = None) -> None:
+        super().__init__(fault.what)
+        self.fault, self.line = fault, line
+
+    @classmethod
+    def of(cls, kind: Kind, what: str, remedy: str) -> Self:
+        """A break that no line is to blame for."""
+        return cls(Fault("", what, remedy, kind))
 
 
 WORDS: dict[Kind, str] = {

@@ -1,71 +1,98 @@
-"""Reading logs."""
+"""Opening logs: names, globs, `-` and streams, grouped into logs.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+How segments and logs are told apart, in the order the files are named (a glob in natural order, `run.2` before
+`run.10`): a file that starts without a header goes on the log before it. A file whose header differs from that log's
+(but for `seq`, `t`, `note`) starts another log. So does one with an equal header, unless its first number is larger
+than the first number of the file before it, as in a log that its recorder rotated. Refused: guessing from file names,
+which recorders choose freely. `open_log` takes a list as the segments of one log, whatever their headers say.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from glob import glob, has_magic
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-from kvsan.traces.decode import Extension, decode_block
-from kvsan.traces.events import Event
+from kvsan.traces.decode import decode_block
+from kvsan.traces.head import names_header, parse_header, same_log, split_first_line
 from kvsan.traces.header import Trace
-from kvsan.traces.lines import Block, blocks
-from kvsan.traces.problem import Broken, Fault, Gap, LogProblem
+from kvsan.traces.lines import blocks
+from kvsan.traces.log import Item, Log
+from kvsan.traces.problem import Broken, Fault, Gap, LogProblem, render_problem
 from kvsan.traces.sources import FileSource, Source, StreamSource
 from kvsan.traces.unpack import Limits, plain_bytes
 
-Item = Event | Gap
+__all__ = ["Gap", "Item", "Limits", "Log", "LogProblem", "open_log", "open_logs", "render_problem"]
+
+Place = str | Path | BinaryIO
+"""A file name, a glob, `-` for standard input, or a binary stream (read once, spooled)."""
 
 
-class Log:
-    """One log: its header, and its events as often as they are asked for."""
-
-    def __init__(self, sources: Sequence[Source], limits: Limits) -> None:
-        self.sources, self.limits = sources, limits
-        self.header: Trace | None = None
-        self.problem: LogProblem | None = None
-        for _ in self.batches():
-            break
-
-    def batches(self) -> Iterator[list[tuple[int, Item]]]:
-        """(line, event) in batches. On a break it stops, and `problem` says why."""
-        self.problem = None
-        for source in self.sources:
-            try:
-                for block in blocks(plain_bytes(source, self.limits), self.limits.line_bytes):
-                    body = block
-                    if block.first == 1:
-                        first, _, rest = block.data.partition(b"\n")
-                        raw = {k: v for k, v in msgspec.json.decode(first).items() if not k.startswith("x_")}
-                        self.header = msgspec.convert(raw, Trace)
-                        body = replace(block, data=rest, first=2, count=block.count - 1)
-                    if body.data:
-                        decoded = decode_block(body)
-                        yield [(n, e) for n, e in decoded.items if not isinstance(e, Extension)]
-                        if decoded.fault:
-                            line, fault = decoded.fault
-                            self.problem = LogProblem(
-                                fault.kind, source.name, line, fault.path, fault.what, fault.remedy
-                            )
-                            return
-            except (Broken, msgspec.MsgspecError) as error:
-                fault = error.fault if isinstance(error, Broken) else Fault("", str(error), "see the format")
-                self.problem = LogProblem(fault.kind, source.name, None, fault.path, fault.what, fault.remedy)
-                return
+def open_log(place: Place | Sequence[Place], limits: Limits | None = None) -> Log:
+    """One log: a file, or a glob or list of its segments in their order. Never raises; see `Log.problem`."""
+    places = [place] if isinstance(place, str | Path) or not isinstance(place, Sequence) else place
+    return Log([source for one in places for source in sources_of(one)], limits or Limits())
 
 
-def open_log(source: str | Path | BinaryIO | Sequence[str | Path | BinaryIO], limits: Limits | None = None) -> Log:
-    """Open one log: a path, `-`, a stream, or the list of its segments."""
-    parts = [source] if isinstance(source, str | Path) or not isinstance(source, Sequence) else source
-    return Log([as_source(part) for part in parts], limits or Limits())
+def open_logs(places: Iterable[Place], limits: Limits | None = None) -> list[Log]:
+    """The logs that these files hold, grouped as the module says."""
+    limits, groups = limits or Limits(), list[list[Source]]()
+    before: Head | None = None
+    for source in (source for place in places for source in sources_of(place)):
+        head = read_head(source, limits)
+        if head and before and groups and continues(head, before):
+            groups[-1].append(source)
+            before = (before[0], before[1] if head[1] is None else head[1])
+        else:
+            groups.append([source])
+            before = head
+    return [Log(group, limits) for group in groups]
 
 
-def as_source(part: str | Path | BinaryIO) -> Source:
-    import sys
-
-    if part == "-":
-        return StreamSource(sys.stdin.buffer, "<stdin>")
-    return FileSource(Path(part)) if isinstance(part, str | Path) else StreamSource(part, "<stream>")
+Head = tuple[Trace | None, int | None]
+"""A file's header, None where it starts with an event, and the first number after it."""
 
 
-__all__ = ["Block", "Gap", "Item", "Limits", "Log", "LogProblem", "open_log"]
+def continues(head: Head, before: Head) -> bool:
+    """Whether a file goes on the log whose latest file began with `before`."""
+    (header, number), (header_before, number_before) = head, before
+    if header is None or header_before is None:
+        return header is None
+    renewed = same_log(header, header_before)
+    return renewed and number is not None and number_before is not None and number > number_before
+
+
+def read_head(source: Source, limits: Limits) -> Head | None:
+    """How a file begins; None where that cannot be read, so that it is a log by itself, with a problem."""
+    try:
+        block = next(blocks(plain_bytes(source, limits), limits.line_bytes), None)
+    except Broken:
+        return None
+    if block is None:
+        return None
+    line, rest = split_first_line(block)
+    outcome = parse_header(line, is_open=False) if names_header(line) else None
+    if isinstance(outcome, Fault):
+        return None
+    body = rest if outcome else block
+    events = decode_block(body).events if body.data else []
+    return outcome[0] if outcome else None, next((event.seq for event in events if event.seq is not None), None)
+
+
+def sources_of(place: Place) -> list[Source]:
+    """The files a place names: a glob that matches none stands for itself, and is then missing."""
+    if place == "-":
+        return [StreamSource(sys.stdin.buffer, "<stdin>")]
+    if not isinstance(place, str | Path):
+        return [StreamSource(place, str(getattr(place, "name", "<stream>")))]
+    text = str(place)
+    if has_magic(text) and not Path(text).exists():
+        names = glob(text, recursive=True)  # noqa: PTH207 - a pattern may be absolute, which Path.glob refuses
+        return [FileSource(Path(name)) for name in sorted(names, key=natural) or [text]]
+    return [FileSource(Path(text))]
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A sort key under which `run.2` comes before `run.10`."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -49,13 +49,13 @@ def unreadable(path: Path, error: OSError | ValueError) -> Broken:
     """What the system says of a file that cannot be read, and what to do about it."""
     match error:
         case FileNotFoundError():
-            return Broken("unreadable", f"there is no file {path}", "check the name; - reads standard input")
+            return Broken.of("unreadable", f"there is no file {path}", "check the name; - reads standard input")
         case IsADirectoryError():
-            return Broken("unreadable", f"{path} is a directory", f"name the logs in it, such as '{path}/*.jsonl'")
+            return Broken.of("unreadable", f"{path} is a directory", f"name the logs in it, such as '{path}/*.jsonl'")
         case PermissionError():
-            return Broken("unreadable", f"{path} may not be read", "give yourself permission to read it")
+            return Broken.of("unreadable", f"{path} may not be read", "give yourself permission to read it")
     reason = getattr(error, "strerror", None) or str(error)
-    return Broken("unreadable", f"{path} cannot be read: {reason}", "check the file and the disk it is on")
+    return Broken.of("unreadable", f"{path} cannot be read: {reason}", "check the file and the disk it is on")
 
 
 @dataclass
@@ -90,7 +90,7 @@ class StreamSource:
                 return piece
             except (OSError, ValueError) as error:
                 reason = f"{self.name} cannot be read: {error}"
-                raise Broken("unreadable", reason, "save the log to a file and name that") from error
+                raise Broken.of("unreadable", reason, "save the log to a file and name that") from error
 
 
 def read_some(stream: BinaryIO, size: int) -> bytes:

@@ -50,7 +50,7 @@ class Meter:
         self.plain += len(plain)
         if self.plain > self.limits.ratio_from and self.plain > self.stored * self.limits.ratio:
             what = f"{self.stored} bytes unpack to more than {self.limits.ratio} times as many"
-            raise Broken("limit", what, "unpack the file yourself and check that, if you trust it")
+            raise Broken.of("limit", what, "unpack the file yourself and check that, if you trust it")
         return plain
 
 
@@ -92,9 +92,9 @@ def unzstd(source: Source, limits: Limits) -> Iterator[bytes]:
 
 
 def damaged(form: str, error: Exception) -> Broken:
-    return Broken("unreadable", f"the {form} data is damaged: {error}", "copy or record the log again")
+    return Broken.of("unreadable", f"the {form} data is damaged: {error}", "copy or record the log again")
 
 
 def cut(form: str) -> Broken:
     what = f"the {form} data ends in the middle of a frame" if form == "zstd" else f"the {form} data ends too soon"
-    return Broken("cut", what, "copy the whole file; if its recorder was killed, what was read is all there is")
+    return Broken.of("cut", what, "copy the whole file; if its recorder was killed, what was read is all there is")

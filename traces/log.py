@@ -1,0 +1,151 @@
+"""One log: its header, and its events in batches, as often as they are asked for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+from kvsan.traces.decode import Extension, decode_block
+from kvsan.traces.events import Event
+from kvsan.traces.head import HeaderFields, names_header, parse_header, same_log, split_first_line
+from kvsan.traces.header import Trace
+from kvsan.traces.judge import Check, judge, quick_checks
+from kvsan.traces.lines import Block, blocks
+from kvsan.traces.problem import Broken, Fault, Gap, LogProblem
+from kvsan.traces.sequence import Numbers
+from kvsan.traces.sources import Source
+from kvsan.traces.unpack import Limits, plain_bytes
+
+Item = Event | Gap
+
+
+class Log:
+    """A log in one or several files, its segments.
+
+    `header`: the first line, None where that is broken. `header_fields`: the same as written, with the fields of the
+    recorder's own (`x_command`, say). `problem`: why the latest reading stopped before the end, or None. A log whose
+    header is broken has its problem from the start; opening never raises.
+
+    Lines are counted from 1 through all segments; `place` gives a line's file and its number there.
+    """
+
+    def __init__(self, sources: Sequence[Source], limits: Limits) -> None:
+        self.sources, self.limits = tuple(sources), limits
+        self.header: Trace | None = None
+        self.header_fields: HeaderFields = {}
+        self.problem: LogProblem | None = None
+        self._starts = [0]  # lines before each segment that has been begun
+        self._checks: dict[type, Check] = {}
+        try:
+            self._read_header()
+        except Broken as broken:
+            self.problem = self._problem(broken, 0)
+
+    @property
+    def name(self) -> str:
+        """The log's files, as errors name them."""
+        return ", ".join(source.name for source in self.sources)
+
+    def place(self, line: int) -> tuple[str, int]:
+        """The file of a line that has been read, and the line's number in it."""
+        index = max((i for i, start in enumerate(self._starts) if start < line), default=0)
+        return self.sources[index].name, line - self._starts[index]
+
+    def batches(self) -> Iterator[list[tuple[int, Item]]]:
+        """The events as (line, event), a few thousand at a time; a Gap stands where events are missing.
+
+        Everything before a break is yielded; then the iteration ends and `problem` is set. It is None again when a new
+        iteration begins. Two iterations at the same time are not supported.
+        """
+        if self.header is None:
+            return
+        self.problem, self._starts = None, [0]
+        numbers = Numbers(self.header)
+        index = 0
+        try:
+            for index in range(len(self.sources)):
+                yield from self._segment(index, self.header, numbers)
+        except Broken as broken:
+            self.problem = self._problem(broken, index)
+
+    def _segment(self, index: int, header: Trace, numbers: Numbers) -> Iterator[list[tuple[int, Item]]]:
+        """The batches of one file. Raises Broken, with the line as the file counts."""
+        offset, end = self._starts[index], 0
+        try:
+            for block in blocks(plain_bytes(self.sources[index], self.limits), self.limits.line_bytes):
+                body = without_header(block, header, index > 0) if block.first == 1 else block
+                if body.data:
+                    batch, fault = self._judged(replace(body, first=body.first + offset), header, numbers)
+                    if batch:
+                        yield batch
+                    if fault:
+                        raise Broken(fault[1], fault[0] - offset)
+                end = block.first + block.count - 1
+        except Broken as broken:
+            broken.line = broken.line or (None if broken.fault.kind == "unreadable" and end == 0 else end + 1)
+            raise
+        finally:
+            self._starts.append(offset + end)
+
+    def _judged(
+        self, block: Block, header: Trace, numbers: Numbers
+    ) -> tuple[list[tuple[int, Item]], tuple[int, Fault] | None]:
+        """A block's events with gaps in their places, up to its first fault, and that with its line."""
+        decoded = decode_block(block)
+        (lines, events), number_fault = numbers.place_gaps(decoded)
+        fault, end = number_fault or decoded.fault, len(events)
+        wrong = self._first_wrong(events, header)
+        if wrong:
+            end, fault = wrong[0], (lines[wrong[0]], wrong[1])
+        return without_extensions(lines[:end], events[:end]), fault
+
+    def _first_wrong(self, events: Sequence[Item | Extension], header: Trace) -> tuple[int, Fault] | None:
+        """The index of the first event that breaks what a type cannot say, with its fault."""
+        find = self._checks.get
+        for index, event in enumerate(events):
+            check = find(type(event))
+            if check is None or check(event) or isinstance(event, Gap | Extension):
+                continue
+            fault = judge(event, header)
+            if fault:
+                return index, fault
+        return None
+
+    def _read_header(self) -> None:
+        """Sets the header. Raises Broken where there is none."""
+        if not self.sources:
+            raise Broken(Fault("", "no log is named", "name a file, or - for standard input", "unreadable"))
+        block = next(blocks(plain_bytes(self.sources[0], self.limits), self.limits.line_bytes), None)
+        line, rest = split_first_line(block) if block else (b"", None)
+        if not block or not rest or not line:
+            raise Broken(Fault("", "the log is empty", "record again: even an idle run has a header", "cut"))
+        outcome = parse_header(line, is_open=block.last_is_open and not rest.count)
+        if isinstance(outcome, Fault):
+            raise Broken(outcome, rest.first - 1)
+        self.header, self.header_fields = outcome
+        self._checks = dict(quick_checks(self.header))
+
+    def _problem(self, broken: Broken, index: int) -> LogProblem:
+        """The break as data. `index`: of the segment it is in."""
+        fault, name = broken.fault, self.sources[index].name if self.sources else ""
+        return LogProblem(fault.kind, name, broken.line, fault.path, fault.what, fault.remedy)
+
+
+def without_extensions(lines: Sequence[int], events: Sequence[Item | Extension]) -> list[tuple[int, Item]]:
+    """The pairs of line and event, but for events that mean nothing to us."""
+    if Extension in set(map(type, events)):
+        return [(line, event) for line, event in zip(lines, events, strict=True) if not isinstance(event, Extension)]
+    return list(zip(lines, cast(Sequence[Item], events), strict=True))
+
+
+def without_header(block: Block, header: Trace, optional: bool) -> Block:
+    """A file's first block without its header, which has to be the log's. Raises Broken."""
+    line, rest = split_first_line(block)
+    if optional and not names_header(line):
+        return block
+    outcome = parse_header(line, is_open=block.last_is_open and not rest.count)
+    if isinstance(outcome, Fault):
+        raise Broken(outcome, rest.first - 1)
+    if not same_log(outcome[0], header):
+        remedy = "segments of one log repeat its header or have none; check another log by itself"
+        raise Broken(Fault("", "this segment's header is not the log's", remedy), rest.first - 1)
+    return rest
