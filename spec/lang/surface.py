@@ -186,7 +186,9 @@ def _domain(hint: Any, scope: Scope) -> _Domain:
         return _domain(args[0], scope)
     if origin is Set:
         inner = _domain(args[0], scope)
-        return _Domain(f"set of {inner.name}", None, lambda v: isinstance(v, Set) and all(map(inner.accepts, v.members)), empty())
+        return _Domain(
+            f"set of {inner.name}", None, lambda v: isinstance(v, Set) and all(map(inner.accepts, v.members)), empty()
+        )
     if type(None) in args:
         inner = _domain(next(a for a in args if a is not type(None)), scope)
         return _Domain(f"{inner.name} or None", None, lambda v: v is None or inner.accepts(v), None)
@@ -301,6 +303,15 @@ def row(table: Map[Any, Any, Any], first: object) -> Iterator[Any]:
 def members(sort: type[S], s: State) -> Iterable[S]:
     """Every member of a sort; only in invariants, initial states, ghost updates and `quiescent`-like settling events."""
     return [sort(i) for i in range(s.__dict__["scope"].sorts[sort.__name__])]
+
+
+def reset(s: State, member: Sort) -> None:
+    """Every non-`Const` map whose first index has this member's sort: its row returns to the default."""
+    constants = {n for n, hint in get_type_hints(type(s), include_extras=True).items() if CONST in get_args(hint)[1:]}
+    for name, table in s.__dict__.items():
+        if isinstance(table, Map) and name not in constants and table.keys[0].accepts(member):
+            for index in [i for i in table.cells if i[0] == member]:
+                del table.cells[index]
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
