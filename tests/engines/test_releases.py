@@ -35,14 +35,16 @@ def renamed(events: list[dict[str, Any]]) -> Counter[str]:
     """Events with every block and name replaced by its order of first appearance."""
     names: dict[tuple[str, object], int] = {}
     kinds = {"block": "block", "src": "block", "dst": "block", "branch": "branch", "parent": "branch"}
-    kinds |= {"hash": "hash", "holder": "holder"}
+    kinds |= {"hash": "hash", "holder": "holder", "digest": "digest"}
+
+    def new_name(kind: str, value: object) -> object:
+        if isinstance(value, list):
+            return [new_name(kind, item) for item in value]
+        return names.setdefault((kind, str(value)), len(names))
 
     def rename(event: dict[str, Any]) -> dict[str, Any]:
-        return {
-            key: names.setdefault((kinds[key], str(value)), len(names)) if key in kinds else value
-            for key, value in event.items()
-            if key != "seq"
-        }
+        named = {key: new_name(kinds[key], value) for key, value in event.items() if key in kinds}
+        return {key: value for key, value in event.items() if key != "seq"} | named
 
     return Counter(json.dumps(rename(event), sort_keys=True) for event in events)
 

@@ -22,7 +22,7 @@ Counts = Mapping[int, int]
 
 
 class Sink(Protocol):
-    def emit(self, ev: str, /, **fields: Any) -> object: ...
+    def emit(self, ev: str, **fields: Any) -> object: ...
 
 
 @dataclass
@@ -60,13 +60,14 @@ class Ledger:
         self, sink: Sink, tables: Callable[[], Tables], counts: Callable[[], Counts], free: Callable[[], int]
     ) -> None:
         self._sink, self._tables, self._counts, self._free = sink, tables, counts, free
-        self._names: dict[object, str] = {}
+        self._names: dict[str, dict[object, str]] = {}  # by kind
         self._shown_free: int | None = None
         self.call: Call | None = None
 
-    def name_of(self, engine_hash: object) -> str:
+    def name_of(self, key: object, kind: str = "h") -> str:
         """A short name per identity, in order of first sight: engines' own hashes differ from run to run."""
-        return self._names.setdefault(engine_hash, f"h{len(self._names)}")
+        names = self._names.setdefault(kind, {})
+        return names.setdefault(key, f"{kind}{len(names)}")
 
     def note(self, ev: str, **fields: Any) -> None:
         """Note what the pool did. Outside an engine call there is nothing to group it with: an error of the hooks."""
@@ -112,10 +113,10 @@ class Ledger:
     def _write_ends(self, call: Call, old_tables: Tables, new_tables: Tables) -> None:
         freed = call.freed()
         for branch, old_row in old_tables.items():
-            if branch not in new_tables:
+            new_row = new_tables.get(branch, [])
+            if branch not in new_tables or (call.ending == "preempt" and branch == call.branch):
                 self._sink.emit(call.ending, branch=branch)
                 continue
-            new_row = new_tables[branch]
             for pos, block in enumerate(old_row):
                 if pos >= len(new_row) or (new_row[pos] != block and block in freed):
                     self._sink.emit("unmap", branch=branch, pos=pos, block=block)
@@ -127,9 +128,10 @@ class Ledger:
             if parent is not None:
                 self._sink.emit("fork", branch=branch, parent=parent)
                 old_row = list(new_tables[parent])
-            for pos, block in enumerate(new_row):
-                if pos >= len(old_row) or old_row[pos] != block:
-                    self._sink.emit("map", branch=branch, pos=pos, block=block)
+            changed = [pos for pos, block in enumerate(new_row) if pos >= len(old_row) or old_row[pos] != block]
+            for first, last in runs(changed):
+                blocks = new_row[first : last + 1]
+                self._sink.emit("map", branch=branch, pos=first, block=blocks if last > first else blocks[0])
 
     def _write_views(self, old_counts: Counts) -> None:
         for block, count in sorted(self._counts().items()):
@@ -143,3 +145,12 @@ class Ledger:
 
 def snapshot(tables: Tables) -> dict[str, list[int]]:
     return {branch: list(row) for branch, row in tables.items()}
+
+
+def runs(positions: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of consecutive positions."""
+    for index, pos in enumerate(positions):
+        if index == 0 or positions[index - 1] != pos - 1:
+            first = pos
+        if index == len(positions) - 1 or positions[index + 1] != pos + 1:
+            yield first, pos

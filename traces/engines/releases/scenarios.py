@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvsan.traces.engines.releases import v0_drive
+from kvsan.traces.engines.releases import v0_drive, v1_drive
 from kvsan.traces.engines.releases.build import split_release
 from kvsan.traces.engines.releases.ledger import Sink
-from kvsan.traces.engines.releases.plainlog import Recorder
 from kvsan.traces.engines.releases.standins import open_release
+from kvsan.traces.record import Recorder
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Scenario:
     drive: Callable[[Sink], None]
     header: dict[str, Any]  # discipline, block_size, blocks and more
     packages: tuple[str, ...] = ("vllm",)  # whose __init__ is skipped
+    unused: tuple[str, ...] = ()  # modules imported and never called
 
 
 SCENARIOS = {
@@ -59,6 +60,24 @@ SCENARIOS = {
         drive=v0_drive.evicted_block_keeps_its_hash,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 4, "ref_counts": "owners"},
     ),
+    "vllm-11186": Scenario(
+        issue="vllm-project/vllm#11186",
+        faulty=("vllm-0.6.4.post1",),
+        fixed=("vllm-0.6.5",),
+        rule="hit_is_live",
+        drive=v1_drive.full_hit_recomputes_one_token,
+        header={"discipline": "append_only", "block_size": 16, "blocks": 32, "ref_counts": "owners"},
+        unused=v1_drive.UNUSED,
+    ),
+    "vllm-11562": Scenario(
+        issue="vllm-project/vllm#11562",
+        faulty=("vllm-0.6.5",),
+        fixed=("vllm-0.7.0",),
+        rule="no_leak",
+        drive=v1_drive.failed_admission_keeps_references,
+        header={"discipline": "append_only", "block_size": 16, "blocks": 12, "ref_counts": "owners"},
+        unused=v1_drive.UNUSED,
+    ),
 }
 
 
@@ -71,10 +90,10 @@ def record(name: str, engine_dir: Path, out: Path) -> None:
     if release not in scenario.faulty + scenario.fixed:
         raise ValueError(f"{name} is about {', '.join(scenario.faulty + scenario.fixed)}, not {release}")
     engine, version = split_release(release)
-    open_release(engine_dir, scenario.packages)
+    open_release(engine_dir, scenario.packages, scenario.unused)
     broken = release in scenario.faulty
     module = __spec__.name if __spec__ else __name__
-    provenance = {
+    provenance: dict[str, Any] = {
         "x_provenance": scenario.issue,
         "x_command": f"python -m {module} {name} --engine-dir {release} --out {out.name}",
         "x_expect": "VIOLATED" if broken else "HOLDS",

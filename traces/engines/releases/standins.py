@@ -19,10 +19,10 @@ from typing import Any
 
 # fmt: off
 ABSENT = frozenset({
-    "aiohttp", "cachetools", "cloudpickle", "cpuinfo", "depyf", "fastapi", "filelock", "gguf", "huggingface_hub",
-    "importlib_metadata", "numba", "numpy", "openai", "outlines", "pandas", "PIL", "prometheus_client", "psutil",
-    "pynvml", "ray", "regex", "requests", "safetensors", "tokenizers", "torch", "torchvision", "tqdm",
-    "transformers", "triton", "uvloop", "xformers", "yaml", "zmq",
+    "aiohttp", "cachetools", "cbor2", "cloudpickle", "cpuinfo", "depyf", "fastapi", "filelock", "gguf",
+    "huggingface_hub", "importlib_metadata", "numba", "numpy", "openai", "outlines", "pandas", "PIL",
+    "prometheus_client", "psutil", "pynvml", "ray", "regex", "requests", "safetensors", "tokenizers", "torch",
+    "torchvision", "tqdm", "transformers", "triton", "urllib3", "uvloop", "xformers", "yaml", "zmq",
 })
 # fmt: on
 
@@ -76,12 +76,16 @@ class StandInModule(types.ModuleType):
 
 
 class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Last on the search path, so that an installed module always wins."""
+    """Serves the modules named and everything below them."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.split(".")[0] not in ABSENT:
+        parts = fullname.split(".")
+        if not any(".".join(parts[:end]) in self._names for end in range(1, len(parts) + 1)):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -92,9 +96,10 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def open_release(engine_dir: Path, packages: Iterable[str]) -> None:
+def open_release(engine_dir: Path, packages: Iterable[str], unused: Iterable[str] = ()) -> None:
     """Make `engine_dir` importable, with the `__init__` of each of `packages` skipped.
 
+    `unused` are modules of the release itself that what is driven imports and never calls: stand-ins take their place.
     Raises FileNotFoundError when the folder lacks a package, RuntimeError when another release is already loaded
     (two releases cannot share one process).
     """
@@ -109,6 +114,6 @@ def open_release(engine_dir: Path, packages: Iterable[str]) -> None:
         module.__path__ = [str(folder)]
         sys.modules[package] = module
     sys.path.insert(0, str(engine_dir))
-    if not any(isinstance(finder, StandInFinder) for finder in sys.meta_path):
-        sys.meta_path.append(StandInFinder())
+    sys.meta_path.insert(0, StandInFinder(frozenset(unused)))
+    sys.meta_path.append(StandInFinder(ABSENT))  # last: an installed module wins
     importlib.invalidate_caches()
