@@ -135,3 +135,25 @@ def test_every_log_of_a_bug_is_listed_once() -> None:
     listed = [log for bug in BUGS for log in bug["logs"]]
     there = [f"{log.parent.name}/{log.name}" for log in reduced_by_hand(CORPUS)]
     assert sorted(listed) == sorted(log for log in there if not Path(log).name.startswith("trap-"))
+
+
+def test_logs_that_wait_for_the_order_analysis_are_these() -> None:
+    assert {log.stem.removesuffix("-fixed") for log in WAITING} == {
+        "mooncake-850",
+        "sglang-18744",
+        "sglang-35049",
+        "tensorrt-llm-15546",
+        "tensorrt-llm-8813",
+        "tensorrt-llm-8813-partial",
+        "vllm-29870",
+        "vllm-32255",
+        "vllm-47728",
+        "vllm-47728-rollback",
+        "vllm-49250",
+        "vllm-ascend-16013-chain",
+    }
+
+
+def test_list_of_bugs_is_complete() -> None:
+    assert len(BUGS) == 52
+    assert len({bug["id"] for bug in BUGS}) == 52
