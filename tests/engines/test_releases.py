@@ -15,15 +15,10 @@ from typing import Any
 
 import pytest
 from kvsan.traces.engines.releases.build import build, split_release
-from kvsan.traces.engines.releases.scenarios import SCENARIOS, record
+from kvsan.traces.engines.releases.scenarios import SCENARIOS, Log, logs, record
 
 CORPUS = Path(__file__).parents[2] / "traces" / "corpus"
-RECORDED = [(name, release) for name, scenario in SCENARIOS.items() for release in scenario.faulty + scenario.fixed]
-
-
-def corpus_log(name: str, release: str) -> Path:
-    side = "reject" if release in SCENARIOS[name].faulty else "accept"
-    return CORPUS / side / f"{name}-{release.rpartition('-')[2]}.jsonl"
+each_log = pytest.mark.parametrize("log", logs(), ids=lambda log: log.path.stem)
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -35,7 +30,7 @@ def renamed(events: list[dict[str, Any]]) -> Counter[str]:
     """Events with every block and name replaced by its order of first appearance."""
     names: dict[tuple[str, object], int] = {}
     kinds = {"block": "block", "src": "block", "dst": "block", "branch": "branch", "parent": "branch"}
-    kinds |= {"hash": "hash", "holder": "holder", "digest": "digest"}
+    kinds |= {"hash": "hash", "holder": "holder", "digest": "digest", "published": "published"}
 
     def new_name(kind: str, value: object) -> object:
         if isinstance(value, list):
@@ -49,26 +44,26 @@ def renamed(events: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(rename(event), sort_keys=True) for event in events)
 
 
-@pytest.mark.parametrize(("name", "release"), RECORDED)
-def test_every_release_of_a_scenario_has_its_log(name: str, release: str) -> None:
-    header, events = read(corpus_log(name, release))
-    assert (header["engine"], header["version"]) == split_release(release)
-    assert header["x_provenance"] == SCENARIOS[name].issue
-    assert header["x_rule"] == SCENARIOS[name].rule
-    assert header["x_expect"] == ("VIOLATED" if release in SCENARIOS[name].faulty else "HOLDS")
+@each_log
+def test_every_release_of_a_scenario_has_its_log(log: Log) -> None:
+    header, events = read(CORPUS / log.path)
+    assert (header["engine"], header["version"]) == split_release(log.release)
+    assert header["x_provenance"] == SCENARIOS[log.scenario].issue
+    assert header["x_rule"] == SCENARIOS[log.scenario].rule
+    assert header["x_expect"] == ("VIOLATED" if log.broken else "HOLDS")
     assert events
 
 
-def test_the_faulty_and_the_fixed_log_differ() -> None:
-    for name, scenario in SCENARIOS.items():
-        for faulty in scenario.faulty:
-            for fixed in scenario.fixed:
-                assert read(corpus_log(name, faulty))[1] != read(corpus_log(name, fixed))[1], name
+def test_every_faulty_release_has_a_log_without_the_fault_beside_it() -> None:
+    for name in SCENARIOS:
+        broken = [read(CORPUS / log.path)[1] for log in logs() if log.scenario == name and log.broken]
+        sound = [read(CORPUS / log.path)[1] for log in logs() if log.scenario == name and not log.broken]
+        assert broken and sound and not any(events in sound for events in broken), name
 
 
 def test_a_scenario_refuses_a_release_it_is_not_about(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"vllm-4764 is about vllm-0\.4\.2, vllm-0\.4\.3"):
-        record("vllm-4764", tmp_path / "vllm-0.9.1", tmp_path / "log.jsonl")
+        record(Log("vllm-4764", "vllm-0.9.1"), tmp_path / "vllm-0.9.1", tmp_path / "log.jsonl")
 
 
 def test_a_release_needs_a_version() -> None:
@@ -84,17 +79,18 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("name", "release"), RECORDED)
-def test_recording_again_gives_the_committed_log(name: str, release: str, engines: Path, tmp_path: Path) -> None:
+@each_log
+def test_recording_again_gives_the_committed_log(log: Log, engines: Path, tmp_path: Path) -> None:
     try:
-        engine_dir = build(release, engines)
+        engine_dir = build(log.release, engines)
     except RuntimeError as problem:
-        pytest.skip(f"NOT RE-RECORDED: {release} cannot be built here: {problem}")
-    again = tmp_path / corpus_log(name, release).name
-    command = [sys.executable, "-m", "kvsan.traces.engines.releases.scenarios", name]
+        pytest.skip(f"NOT RE-RECORDED: {log.release} cannot be built here: {problem}")
+    again = tmp_path / log.path.name
+    command = [sys.executable, "-m", "kvsan.traces.engines.releases.scenarios", log.scenario]
+    command += ["--corrected"] if log.corrected else []
     done = subprocess.run(
         [*command, "--engine-dir", str(engine_dir), "--out", str(again)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert read(again)[0] == read(corpus_log(name, release))[0]
-    assert renamed(read(again)[1]) == renamed(read(corpus_log(name, release))[1])
+    assert read(again)[0] == read(CORPUS / log.path)[0]
+    assert renamed(read(again)[1]) == renamed(read(CORPUS / log.path)[1])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvsan.traces.engines.releases import v0_drive, v1_drive
+from kvsan.traces.engines.releases import v0_drive, v1_drive, v1_late_drive
 from kvsan.traces.engines.releases.build import split_release
 from kvsan.traces.engines.releases.ledger import Sink
 from kvsan.traces.engines.releases.standins import open_release
@@ -33,6 +33,7 @@ class Scenario:
     header: dict[str, Any]  # discipline, block_size, blocks and more
     packages: tuple[str, ...] = ("vllm",)  # whose __init__ is skipped
     unused: tuple[str, ...] = ()  # modules imported and never called
+    corrected: Callable[[Sink], Sink] | None = None  # where no release is without the fault: what a right log would be
 
 
 SCENARIOS = {
@@ -78,29 +79,99 @@ SCENARIOS = {
         header={"discipline": "append_only", "block_size": 16, "blocks": 12, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
     ),
+    "vllm-42571": Scenario(
+        issue="vllm-project/vllm#42571",
+        faulty=("vllm-0.23.0",),
+        fixed=("vllm-0.24.0",),
+        rule="free_once",
+        drive=v1_late_drive.store_names_a_block_twice,
+        header={
+            "discipline": "append_only",
+            "block_size": 4,
+            "blocks": 6,
+            "null_block": 0,
+            "ref_counts": "owners+pins",
+        },
+        packages=v1_late_drive.PACKAGES,
+        unused=v1_late_drive.UNUSED,
+    ),
+    "vllm-44701": Scenario(
+        issue="vllm-project/vllm#44701",
+        faulty=("vllm-0.29.0",),
+        fixed=("vllm-0.33.0",),
+        rule="hit_is_live",
+        drive=v1_late_drive.salt_that_names_an_adapter,
+        header={"discipline": "append_only_cow", "block_size": 4, "blocks": 8, "null_block": 0, "ref_counts": "owners"},
+        packages=v1_late_drive.PACKAGES,
+        unused=v1_late_drive.UNUSED,
+    ),
+    "vllm-55092": Scenario(
+        issue="vllm-project/vllm#55092",
+        faulty=("vllm-0.33.0",),
+        fixed=(),
+        rule="events_match_cache",
+        drive=v1_late_drive.evicting_one_of_two_copies,
+        header={"discipline": "append_only_cow", "block_size": 4, "blocks": 6, "null_block": 0, "ref_counts": "owners"},
+        packages=v1_late_drive.PACKAGES,
+        unused=v1_late_drive.UNUSED,
+        corrected=v1_late_drive.Corrected,
+    ),
 }
 
 
-def record(name: str, engine_dir: Path, out: Path) -> None:
-    """Drive scenario `name` in the release at `engine_dir` and write its log.
+@dataclass(frozen=True)
+class Log:
+    """One log of the corpus: a scenario in one release, as it is or corrected."""
 
-    Raises ValueError when the folder is no release this scenario is about.
+    scenario: str
+    release: str
+    corrected: bool = False
+
+    @property
+    def broken(self) -> bool:
+        return self.release in SCENARIOS[self.scenario].faulty and not self.corrected
+
+    @property
+    def path(self) -> Path:
+        """Its place in `traces/corpus`."""
+        version = split_release(self.release)[1]
+        name = f"{self.scenario}-{version}{'-corrected' if self.corrected else ''}.jsonl"
+        return Path("reject" if self.broken else "accept", name)
+
+
+def logs() -> list[Log]:
+    """Every log that is recorded from a release. A fault that no release is without is corrected by hand beside it."""
+    found = []
+    for name, scenario in SCENARIOS.items():
+        found += [Log(name, release) for release in scenario.faulty + scenario.fixed]
+        found += [Log(name, release, corrected=True) for release in scenario.faulty if scenario.corrected]
+    return found
+
+
+def record(log: Log, engine_dir: Path, out: Path) -> None:
+    """Drive the scenario in the release at `engine_dir` and write its log.
+
+    Raises ValueError when the folder is no release this scenario is about, or has nothing to correct.
     """
-    scenario, release = SCENARIOS[name], engine_dir.name
-    if release not in scenario.faulty + scenario.fixed:
-        raise ValueError(f"{name} is about {', '.join(scenario.faulty + scenario.fixed)}, not {release}")
-    engine, version = split_release(release)
+    scenario = SCENARIOS[log.scenario]
+    if log not in logs():
+        about = ", ".join(scenario.faulty + scenario.fixed)
+        raise ValueError(f"{log.scenario} is about {about}, not {log.release}{' corrected' if log.corrected else ''}")
+    engine, version = split_release(log.release)
     open_release(engine_dir, scenario.packages, scenario.unused)
-    broken = release in scenario.faulty
     module = __spec__.name if __spec__ else __name__
+    flag = " --corrected" if log.corrected else ""
     provenance: dict[str, Any] = {
         "x_provenance": scenario.issue,
-        "x_command": f"python -m {module} {name} --engine-dir {release} --out {out.name}",
-        "x_expect": "VIOLATED" if broken else "HOLDS",
+        "x_command": f"python -m {module} {log.scenario}{flag} --engine-dir {log.release} --out {out.name}",
+        "x_expect": "VIOLATED" if log.broken else "HOLDS",
         "x_rule": scenario.rule,
     }
     with Recorder(out, engine=engine, version=version, **scenario.header, **provenance) as recorder:
-        scenario.drive(recorder)
+        sink: Sink = recorder
+        if log.corrected and scenario.corrected is not None:
+            sink = scenario.corrected(recorder)
+        scenario.drive(sink)
 
 
 def main() -> None:
@@ -108,8 +179,10 @@ def main() -> None:
     parser.add_argument("scenario", choices=sorted(SCENARIOS))
     parser.add_argument("--engine-dir", type=Path, required=True, help="folder made by the build command")
     parser.add_argument("--out", type=Path, required=True, help="log to write: .jsonl, .jsonl.gz or .jsonl.zst")
+    parser.add_argument("--corrected", action="store_true", help="without the fault, where no release is")
     arguments = parser.parse_args()
-    record(arguments.scenario, arguments.engine_dir, arguments.out)
+    log = Log(arguments.scenario, arguments.engine_dir.name, arguments.corrected)
+    record(log, arguments.engine_dir, arguments.out)
 
 
 if __name__ == "__main__":

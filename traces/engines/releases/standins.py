@@ -75,6 +75,18 @@ class StandInModule(types.ModuleType):
         return value
 
 
+class SkippedPackage(types.ModuleType):
+    """A package without its `__init__`: its submodules are real, any other name is a stand-in."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        except ModuleNotFoundError:
+            return stand_in(name)
+
+
 class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Serves the modules named and everything below them."""
 
@@ -110,7 +122,7 @@ def open_release(engine_dir: Path, packages: Iterable[str], unused: Iterable[str
         loaded = sys.modules.get(package)
         if loaded is not None and list(getattr(loaded, "__path__", [])) != [str(folder)]:
             raise RuntimeError(f"another release of {package} is loaded: use one process per release")
-        module = types.ModuleType(package)
+        module = SkippedPackage(package)
         module.__path__ = [str(folder)]
         sys.modules[package] = module
     sys.path.insert(0, str(engine_dir))

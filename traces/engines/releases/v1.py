@@ -13,6 +13,7 @@ block's end are equal (and the adapter, if any), as the request has them. So a k
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,13 @@ class Parts:
             found |= {(key, block) for block in held} if isinstance(held, dict) else {(key, held.block_id)}
         return found
 
+    def published(self, key: Any) -> object | None:
+        """The hash that the KV event stream has for `key`; None where nothing is published."""
+        if not getattr(self.pool, "enable_kv_cache_events", False):
+            return None
+        utils = importlib.import_module("vllm.v1.core.kv_cache_utils")
+        return utils.maybe_convert_block_hash(utils.get_block_hash(key))  # type: ignore[no-any-return]  # the engine's
+
 
 def parts(manager: Any, block_size: int) -> Parts:
     if isinstance(manager.block_pool, list):  # to 0.7
@@ -58,6 +66,7 @@ class Watch:
         self.lengths: dict[str, int] = {}
         self.holders: Callable[[int], str] | None = None  # names the pin of a touched block; None: touches are hits
         self.sink = sink
+        self._published = 0  # of the KV event queue, how many are in the log
         queue, null = self.parts.pool.free_block_queue, getattr(self.parts.pool, "null_block", None)
         counted = [block for block in self.parts.blocks if block is not null]
         self.ledger = Ledger(
@@ -81,6 +90,25 @@ class Watch:
             {"namespace": " ".join(space)} if space else {}
         )
 
+    def identity(self, key: Any) -> dict[str, str]:
+        published = self.parts.published(key)
+        hashed = {"hash": self.ledger.name_of(key)}
+        return hashed if published is None else hashed | {"published": self.ledger.name_of(published, "p")}
+
+    def take_published(self, notes: list[Note]) -> None:
+        """Move what the engine queued for its KV event stream since last time to `notes`."""
+        queue = getattr(self.parts.pool, "kv_event_queue", [])
+        for event in queue[self._published :]:
+            kind = {"BlockStored": "kv_stored", "BlockRemoved": "kv_removed", "AllBlocksCleared": "kv_cleared"}
+            hashes = [self.ledger.name_of(one, "p") for one in getattr(event, "block_hashes", None) or []]
+            fields: dict[str, Any] = {"hash": hashes} if hashes else {}
+            if getattr(event, "parent_block_hash", None) is not None:
+                fields["parent"] = self.ledger.name_of(event.parent_block_hash, "p")
+            if getattr(event, "medium", None) is not None:
+                fields["medium"] = event.medium
+            notes.append(Note(kind[type(event).__name__], fields))
+        self._published = len(queue)
+
     def _watch_pool(self, queue: Any) -> None:
         pool = self.parts.pool
 
@@ -91,7 +119,10 @@ class Watch:
             for block in blocks:
                 for key, held in sorted(lost, key=str):
                     if held == block.block_id:
-                        self.ledger.note("evict", block=held, hash=self.ledger.name_of(key))
+                        self.ledger.note("evict", block=held, **self.identity(key))
+            if self.ledger.call is not None:
+                self.take_published(self.ledger.call.pool)
+            for block in blocks:
                 self.ledger.note("alloc", block=block.block_id)
             return blocks
 
@@ -170,8 +201,7 @@ class Watch:
                 if key is not None:
                     yield Note(
                         "seal",
-                        {"block": block.block_id, "hash": self.ledger.name_of(key), "branch": name}
-                        | self.label(request, pos),
+                        {"block": block.block_id, **self.identity(key), "branch": name} | self.label(request, pos),
                     )
 
 
@@ -191,6 +221,7 @@ class _Calling:
 
     def __exit__(self, *error: Any) -> None:
         self._call.seals.extend(self._watch.seals(self._before))
+        self._watch.take_published(self._call.seals)
         self._context.__exit__(*error)
 
 
