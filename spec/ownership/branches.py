@@ -114,7 +114,7 @@ def map(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
         if old is not None:
             replace(s, r, p, old)
         if s.account[b] is None and s.claimant[b] is None:
-            pay(s, r, b)
+            pay(s, r)
         settle_account(s, b)
         s.claimant[b] = r
         if not owns(s, r, b):

@@ -96,20 +96,19 @@ def take(s: Ownership, r: Branch, b: Block) -> None:
     """Branch r takes a block from the free queue: its promise pays for it."""
     s.account[b] = r
     s.loose[r] += 1
-    pay(s, r, b)
+    pay(s, r)
 
 
 @helper
-def pay(s: Ownership, r: Branch, b: Block) -> None:
+def pay(s: Ownership, r: Branch) -> None:
     """One block more on the account of branch r."""
     s.taken[r] += 1
-    promised = s.promised[r]
+    taken, promised = s.taken[r], s.promised[r]
     if promised is not None:
-        taken = s.taken[r]
         obey(
             reservation_covers,
             taken <= promised,
-            "branch {r} took block {b}, its {taken}th, but was promised {promised}",
+            "branch {r} took its {taken}th block, but was promised {promised}",
         )
 
 

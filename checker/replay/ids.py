@@ -1,0 +1,40 @@
+"""Dense integer ids for the names of a log, given out on first sight and taken back when nothing stands on them.
+
+The hot path goes through these integers only, so that a compiled replay can take the place of the generated Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+
+class Ids(dict[Hashable, int]):
+    """name -> dense id of one sort; looking up a new name gives it an id and tells the machine to grow.
+
+    `names[id]` is the name, or None while the id is free for reuse.
+    """
+
+    def __init__(self, grow: Callable[[int], None]) -> None:
+        super().__init__()
+        self.grow = grow
+        self.names: list[Hashable | None] = []
+        self.unused: list[int] = []
+
+    def __missing__(self, name: Hashable) -> int:
+        if self.unused:
+            dense = self.unused.pop()
+            self.names[dense] = name
+        else:
+            dense = len(self.names)
+            self.names.append(name)
+            self.grow(len(self.names))
+        self[name] = dense
+        return dense
+
+    def release(self, dense: int) -> None:
+        """The id may stand for another name from now on. The caller knows that nothing refers to it."""
+        name = self.names[dense]
+        if name is not None:
+            del self[name]
+            self.names[dense] = None
+            self.unused.append(dense)
