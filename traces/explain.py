@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 from kvsan.traces.events import EVENT_TYPES, Event
+from kvsan.traces.fields import MAX_NAT
 from kvsan.traces.header import GroupInfo, PoolInfo, Trace
 from kvsan.traces.problem import Fault
 
@@ -72,6 +73,8 @@ def explain_syntax(message: str, is_open: bool) -> Fault:
         return Fault(
             "", "the line ends in the middle of its event", "write each event on one line; was the log cut here?"
         )
+    if "out of range" in message:
+        return Fault("", "the line has a number that is out of range", "write whole numbers of at most 4300 digits")
     place = re.search(r"\(byte (\d+)\)", message)
     column = f" in column {int(place[1]) + 1}" if place else ""
     if "trailing characters" in message:
@@ -154,12 +157,11 @@ def wrong_value(message: str, known: JsonObject, fields: dict[str, msgspec.struc
     expected = message[: found.start()] if found else message
     path = name_keys(found[1] if found else "", known)
     field = re.split(r"[.\[]", path)[0]
-    needed = re.sub(r", got `\w+`$", "", expected).removeprefix("Expected ").replace("`", "")
+    needed = re.sub(r", got `?\w+`?$", "", expected).removeprefix("Expected ").replace("`", "")
     remedy = describe(fields[field].type) if field in fields else needed
     value = value_at(known, path)
-    if needed.startswith("array of length"):
-        return Fault(path, f"{path} is {show(value)}, not {needed.replace('array', 'a list')}", f"{field} is {remedy}")
-    return Fault(path, f"{path} is {show(value)}, {kind_of(value)}", f"{field} is {remedy}")
+    what = f"not {needed.replace('array', 'a list')}" if needed.startswith("array of length") else kind_of(value)
+    return Fault(path, f"{path} is {show(value)}, {what}".removesuffix(", null"), f"{field} is {remedy}")
 
 
 def name_keys(path: str, known: JsonObject) -> str:
@@ -207,7 +209,7 @@ def kind_of(value: object) -> str:
         case bool():
             return "a boolean"
         case int():
-            return "a whole number" if value >= 0 else "a negative number"
+            return "a negative number" if value < 0 else "a whole number" if value <= MAX_NAT else "too large a number"
         case float():
             return "a number with a fraction"
         case str():

@@ -1,0 +1,83 @@
+"""How a process may end, and what its recorders do then: exit, signals, fork.
+
+Handlers of a signal that were there before are called after the flush, as if we were not there. Signals can only be
+caught if a recorder is opened in the main thread, and not if their handler was set outside of Python.
+"""
+
+import atexit
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Protocol
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+FLUSH_SECONDS_MAX = 5.0
+
+
+class Recording(Protocol):
+    """An open recorder, as seen from the end of its process."""
+
+    def flush_at_signal(self, timeout: float) -> None: ...
+
+    def close_at_exit(self) -> None: ...
+
+    def forget_at_fork(self) -> None: ...
+
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+"""What `signal.getsignal` returns: a function, SIG_DFL or SIG_IGN, or None for a handler from outside of Python."""
+
+open_recordings: set[Recording] = set()
+earlier: dict[int, Handler] = {}
+
+
+def watch(recording: Recording) -> None:
+    """Flush this recorder when the process ends or is told to."""
+    open_recordings.add(recording)
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in SIGNALS:
+        handler = signal.getsignal(number)
+        if handler is not None and handler is not on_signal:
+            earlier[number] = handler
+            signal.signal(number, on_signal)
+
+
+def unwatch(recording: Recording) -> None:
+    """A recorder has been closed. With the last one the earlier signal handlers return."""
+    open_recordings.discard(recording)
+    if open_recordings or threading.current_thread() is not threading.main_thread():
+        return
+    for number in list(earlier):
+        if signal.getsignal(number) is on_signal:
+            signal.signal(number, earlier.pop(number))
+
+
+def on_signal(number: int, frame: FrameType | None) -> None:
+    """Flush, then do what would have been done without us."""
+    for recording in list(open_recordings):
+        recording.flush_at_signal(FLUSH_SECONDS_MAX)
+    handler = earlier.get(number, signal.SIG_DFL)
+    if callable(handler):
+        handler(number, frame)
+    elif handler == signal.SIG_DFL:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def on_exit() -> None:
+    for recording in list(open_recordings):
+        recording.close_at_exit()
+
+
+def on_fork() -> None:
+    """In the child: the parent's recorders are not ours."""
+    for recording in list(open_recordings):
+        recording.forget_at_fork()
+    open_recordings.clear()
+
+
+atexit.register(on_exit)
+os.register_at_fork(after_in_child=on_fork)
