@@ -1,0 +1,2 @@
+def install(version: str) -> None:
+    pass
