@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any  # header fields are the Recorder's to check
 
 from kvsan.traces.record import Recorder
 
@@ -23,7 +24,7 @@ def wanted() -> bool:
     return bool(os.environ.get(PATH))
 
 
-def open_recorder(**header: object) -> Recorder:
+def open_recorder(**header: Any) -> Recorder:
     """A recorder for one block manager. A process, or manager, that comes later writes beside the first.
 
     Raises: OSError where the path cannot be written; ValueError where KVSAN_RECORD_HEADER is no JSON object.

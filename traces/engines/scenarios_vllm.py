@@ -21,7 +21,7 @@ FAMILIES = ("v0", "v1")
 
 def scenarios() -> dict[str, Callable[[], None]]:
     """Every scenario by its full name, as `v0.fork_three`."""
-    found = {}
+    found: dict[str, Callable[[], None]] = {}
     for family in FAMILIES:
         module = importlib.import_module(f"kvsan.traces.engines.scenarios_{family}")
         found |= {f"{family}.{name}": scenario for name, scenario in module.SCENARIOS.items()}

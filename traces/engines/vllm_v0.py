@@ -92,7 +92,8 @@ class V0Recorder:
                 call.free_counts[pool.name] = self._free_count(pool)
         if call.ended and not self.manager.block_tables:
             call.closing.append(("quiescent", {}))
-        call.write(self.log)
+        with self.log.group():
+            call.write(self.log)
 
     def _count(self, place: Place) -> int:
         pool = next(pool for pool in self.pools if pool.name == place[0])
@@ -226,7 +227,7 @@ def _hook_call(manager: Any, name: str, seqs_of: Any, done: Any) -> None:
     """One engine call, one group. `seqs_of` names its sequences before it runs; without any, it does nothing."""
 
     def around(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = getattr(self, MARK, None)
+        recorder: Any = getattr(self, MARK, None)
         seqs = WATCH.run(seqs_of, self, *args, **kwargs) if recorder is not None else None
         if not seqs or WATCH.broken:
             return original(self, *args, **kwargs)

@@ -69,7 +69,8 @@ class V1Recorder:
             call.free_counts["gpu"] = self.pool.get_num_free_blocks()
         if any(kind != "preempt" for kind, _ in call.ended) and not self._busy(call):
             call.closing.append(("quiescent", {}))
-        call.write(self.log)
+        with self.log.group():
+            call.write(self.log)
 
     def _busy(self, call: EngineCall) -> bool:
         ended = {branch for _, branch in call.ended}
