@@ -157,3 +157,15 @@ def test_logs_that_wait_for_the_order_analysis_are_these() -> None:
 def test_list_of_bugs_is_complete() -> None:
     assert len(BUGS) == 52
     assert len({bug["id"] for bug in BUGS}) == 52
+
+
+@pytest.mark.parametrize("rule", sorted(STATE_RULES - {"survivors_unharmed"}))
+def test_rule_has_a_log_that_breaks_it_and_one_that_just_does_not(rule: str) -> None:
+    """`survivors_unharmed` is a property of a step of a design: no event of a log ends a branch and harms another."""
+    endings = {log.stem.rsplit("-", 1)[1] for log in MINIMAL.glob(f"{rule}-*.jsonl")}
+    assert endings == {"breaks", "holds"}
+
+
+@pytest.mark.parametrize("lint", sorted(LINTS))
+def test_lint_has_a_log_that_shows_it(lint: str) -> None:
+    assert lint in {header_of(log).get("x_lint") for log in MINIMAL.glob("*.jsonl")}
