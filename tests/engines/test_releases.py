@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from kvsan.traces.engines.releases.build import build, split_release
 from kvsan.traces.engines.releases.scenarios import SCENARIOS, Log, logs, record
+from kvsan.traces.read import open_log
 
 CORPUS = Path(__file__).parents[2] / "traces" / "corpus"
 each_log = pytest.mark.parametrize("log", logs(), ids=lambda log: log.path.stem)
@@ -52,6 +53,14 @@ def test_every_release_of_a_scenario_has_its_log(log: Log) -> None:
     assert header["x_rule"] == SCENARIOS[log.scenario].rule
     assert header["x_expect"] == ("VIOLATED" if log.broken else "HOLDS")
     assert events
+
+
+@each_log
+def test_every_log_is_well_formed(log: Log) -> None:
+    opened = open_log(CORPUS / log.path)
+    written = [event for event in read(CORPUS / log.path)[1] if not event["ev"].startswith("x_")]
+    assert sum(len(batch) for batch in opened.batches()) == len(written)
+    assert opened.problem is None
 
 
 def test_every_faulty_release_has_a_log_without_the_fault_beside_it() -> None:

@@ -19,17 +19,18 @@ def around(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 
 
 class WatchedDict(dict[Any, Any]):
-    """A dict that tells who is stored and who is dropped: an engine's map from hash to block."""
+    """A dict that tells what is stored (and what was there) and what is dropped: an engine's map from hash to block."""
 
     def __init__(
-        self, old: dict[Any, Any], stored: Callable[[Any, Any], None], dropped: Callable[[Any, Any], None]
+        self, old: dict[Any, Any], stored: Callable[[Any, Any, Any], None], dropped: Callable[[Any, Any], None]
     ) -> None:
         super().__init__(old)
         self._stored, self._dropped = stored, dropped
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        before = self.get(key)
         super().__setitem__(key, value)
-        self._stored(key, value)
+        self._stored(key, value, before)
 
     def __delitem__(self, key: Any) -> None:
         value = self[key]

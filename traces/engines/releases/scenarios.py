@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kvsan.traces.engines.releases import v0_drive, v1_drive, v1_late_drive
+from kvsan.traces.engines.releases import nano, sglang, v0_drive, v1_drive, v1_late_drive, v1_transfer_drive
 from kvsan.traces.engines.releases.build import split_release
 from kvsan.traces.engines.releases.ledger import Sink
 from kvsan.traces.engines.releases.standins import open_release
@@ -31,12 +31,31 @@ class Scenario:
     rule: str  # broken by the faulty releases
     drive: Callable[[Sink], None]
     header: dict[str, Any]  # discipline, block_size, blocks and more
-    packages: tuple[str, ...] = ("vllm",)  # whose __init__ is skipped
+    packages: tuple[str, ...] = ("vllm",)  # whose __init__ is skipped, where the release has them
     unused: tuple[str, ...] = ()  # modules imported and never called
-    corrected: Callable[[Sink], Sink] | None = None  # where no release is without the fault: what a right log would be
+    corrected: Callable[[Sink], None] | None = None  # where no release is without the fault: drives it mended
 
 
 SCENARIOS = {
+    "nano-vllm-163": Scenario(
+        issue="GeeeekExplorer/nano-vllm#163",
+        faulty=("nano-vllm-npu-0.0.2",),
+        fixed=("nano-vllm-fork-20260210",),
+        rule="hit_is_live",
+        drive=nano.same_block_under_another_prefix,
+        header={"discipline": "append_only", "block_size": 4, "blocks": 5, "ref_counts": "owners"},
+        packages=nano.PACKAGES,
+    ),
+    "sglang-40305": Scenario(
+        issue="sgl-project/sglang#40305",
+        faulty=("sglang-0.5.23",),
+        fixed=(),
+        rule="free_once",
+        drive=lambda sink: sglang.freed_on_cancel_and_on_completion(sink, guarded=False),
+        corrected=lambda sink: sglang.freed_on_cancel_and_on_completion(sink, guarded=True),
+        header={"discipline": "page_tree", "block_size": 1, "blocks": 5, "null_block": 0},
+        packages=sglang.PACKAGES,
+    ),
     "vllm-1556": Scenario(
         issue="vllm-project/vllm#1556",
         faulty=("vllm-0.3.3",),
@@ -79,6 +98,23 @@ SCENARIOS = {
         header={"discipline": "append_only", "block_size": 16, "blocks": 12, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
     ),
+    "vllm-32255": Scenario(
+        issue="vllm-project/vllm#32255",
+        faulty=("vllm-0.15.0",),
+        fixed=("vllm-0.16.0",),
+        rule="free_once",
+        drive=v1_transfer_drive.cancel_under_an_inbound_load,
+        header={
+            "discipline": "append_only",
+            "block_size": 4,
+            "blocks": 5,
+            "null_block": 0,
+            "ref_counts": "owners",
+            "complete": v1_transfer_drive.COMPLETE,
+        },
+        packages=v1_late_drive.PACKAGES,
+        unused=v1_late_drive.UNUSED,
+    ),
     "vllm-42571": Scenario(
         issue="vllm-project/vllm#42571",
         faulty=("vllm-0.23.0",),
@@ -114,7 +150,7 @@ SCENARIOS = {
         header={"discipline": "append_only_cow", "block_size": 4, "blocks": 6, "null_block": 0, "ref_counts": "owners"},
         packages=v1_late_drive.PACKAGES,
         unused=v1_late_drive.UNUSED,
-        corrected=v1_late_drive.Corrected,
+        corrected=lambda sink: v1_late_drive.evicting_one_of_two_copies(v1_late_drive.Corrected(sink)),
     ),
 }
 
@@ -168,10 +204,9 @@ def record(log: Log, engine_dir: Path, out: Path) -> None:
         "x_rule": scenario.rule,
     }
     with Recorder(out, engine=engine, version=version, **scenario.header, **provenance) as recorder:
-        sink: Sink = recorder
-        if log.corrected and scenario.corrected is not None:
-            sink = scenario.corrected(recorder)
-        scenario.drive(sink)
+        drive = scenario.corrected if log.corrected else scenario.drive
+        assert drive is not None
+        drive(recorder)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ ABSENT = frozenset({
     "aiohttp", "cachetools", "cbor2", "cloudpickle", "cpuinfo", "depyf", "fastapi", "filelock", "gguf",
     "huggingface_hub", "importlib_metadata", "numba", "numpy", "openai", "outlines", "pandas", "PIL",
     "prometheus_client", "psutil", "pynvml", "ray", "regex", "requests", "safetensors", "tokenizers", "torch",
-    "torchvision", "tqdm", "transformers", "triton", "urllib3", "uvloop", "xformers", "yaml", "zmq",
+    "torchvision", "tqdm", "transformers", "triton", "urllib3", "uvloop", "xxhash", "xformers", "yaml", "zmq",
 })
 # fmt: on
 
@@ -109,16 +109,18 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def open_release(engine_dir: Path, packages: Iterable[str], unused: Iterable[str] = ()) -> None:
-    """Make `engine_dir` importable, with the `__init__` of each of `packages` skipped.
+    """Make `engine_dir` importable, with the `__init__` of those of `packages` that it has skipped.
 
     `unused` are modules of the release itself that what is driven imports and never calls: stand-ins take their place.
-    Raises FileNotFoundError when the folder lacks a package, RuntimeError when another release is already loaded
-    (two releases cannot share one process).
+    Raises FileNotFoundError when the folder has none of the packages, RuntimeError when another release is loaded
+    already (two releases cannot share one process).
     """
-    for package in packages:
-        folder = engine_dir.joinpath(*package.split("."))
+    folders = {package: engine_dir.joinpath(*package.split(".")) for package in packages}
+    if not any(folder.is_dir() for folder in folders.values()):
+        raise FileNotFoundError(f"{engine_dir} holds none of {', '.join(folders)}: build it first")
+    for package, folder in folders.items():
         if not folder.is_dir():
-            raise FileNotFoundError(f"{engine_dir} holds no package {package}: build it first")
+            continue
         loaded = sys.modules.get(package)
         if loaded is not None and list(getattr(loaded, "__path__", [])) != [str(folder)]:
             raise RuntimeError(f"another release of {package} is loaded: use one process per release")

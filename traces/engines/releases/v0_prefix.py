@@ -58,7 +58,7 @@ def _watch_pool(pool: Any, ledger: Ledger) -> None:
         ledger.note("hit", block=block_id, hash=ledger.name_of(block.content_hash))
         original(block, block_id)
 
-    def stored(content_hash: object, block: int) -> None:
+    def stored(content_hash: object, block: int, _: object) -> None:
         assert ledger.call is not None
         ledger.call.seals.append(
             Note("seal", {"block": block, "hash": ledger.name_of(content_hash), "branch": ledger.call.branch})
