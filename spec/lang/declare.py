@@ -1,0 +1,307 @@
+"""First pass: collect classes, state variables, rules with their labels, and the heads of the steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.annotations import surface_word, type_of, variable_of
+from kvsan.spec.lang.source import Module, resolve
+from kvsan.spec.lang.world import Head, World
+
+STEP_KINDS = ("event", "settling", "action", "helper", "invariant", "witness", "initial")
+RULE_KINDS = {"rule": "rule", "order_rule": "order", "step_rule": "step", "ghost_rule": "ghost", "lint": "lint"}
+LABELS = ("Source", "Catches", "Except", "Deviates")
+
+
+def declare(world: World, state: str | None) -> None:
+    """Fill the world. state: the state class to use, where a specification has several. Mistakes go to its report."""
+    for module in world.modules.values():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef):
+                _class(world, module, node)
+    _choose_state(world, state)
+    for module in world.modules.values():
+        for node in module.tree.body:
+            if isinstance(node, ast.FunctionDef):
+                _function(world, module, node)
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def _bases(world: World, module: Module, node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
+    for base in node.bases:
+        if word := surface_word(world, module, base):
+            yield word, None
+        elif isinstance(base, ast.Name):
+            found = resolve(world.modules, module, base.id)
+            if isinstance(found, tuple) and isinstance(found[1], ast.ClassDef):
+                yield from _bases(world, found[0], found[1])
+
+
+def _class(world: World, module: Module, node: ast.ClassDef) -> None:
+    words = {word for word, _ in _bases(world, module, node)}
+    taken = {**world.sorts, **world.choices, **world.states}
+    if words & {"Sort", "Choice", "State"} and node.name in taken:
+        world.report.add(
+            "duplicate-name",
+            f"the specification has two classes `{node.name}`",
+            module.span(node),
+            fix="rename one, or import it where it is needed",
+        )
+    elif "Sort" in words:
+        world.sorts[node.name] = ir.SortType(node.name)
+    elif "Choice" in words:
+        world.choices[node.name] = ir.ChoiceType(node.name, _choice_names(world, module, node))
+    elif "State" in words:
+        world.states[node.name] = (module, node)
+
+
+def _choice_names(world: World, module: Module, node: ast.ClassDef) -> tuple[str, ...]:
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="names")], value=ast.Tuple(elts=parts)) | ast.AnnAssign(
+                target=ast.Name(id="names"), value=ast.Tuple(elts=parts)
+            ):
+                names = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
+                if len(names) == len(parts) > 0:
+                    return tuple(names)
+            case _:
+                pass
+    world.report.add(
+        "bad-choice",
+        f"the choice `{node.name}` does not list its names",
+        module.span(node),
+        "a class attribute of literal strings",
+        'write names = ("FIRST", "SECOND")',
+    )
+    return ()
+
+
+def _choose_state(world: World, wanted: str | None) -> None:
+    parents = {
+        base.id for module, node in world.states.values() for base in node.bases if isinstance(base, ast.Name)
+    } & set(world.states)
+    leaves = [name for name in world.states if name not in parents]
+    if wanted is not None and wanted in world.states:
+        leaves = [wanted]
+    if not leaves:
+        for module in list(world.modules.values())[:1]:
+            world.report.add(
+                "no-state",
+                f"{world.name} has no state class" + (f" `{wanted}`" if wanted else ""),
+                module.span(module.tree),
+                "one class that derives from State",
+                "class Model(State): ...",
+            )
+        return
+    for extra in leaves[1:]:
+        module, node = world.states[extra]
+        world.report.add(
+            "two-states",
+            f"the specification has two state classes, `{leaves[0]}` and `{extra}`",
+            module.span(node),
+            "one state class, or one that derives from all others",
+            f"merge them, derive one from the other, or load {world.name}:{extra}",
+        )
+    world.state = leaves[0]
+    for module, node in _lineage(world, world.state):
+        _state_body(world, module, node)
+
+
+def _lineage(world: World, name: str) -> Iterator[tuple[Module, ast.ClassDef]]:
+    module, node = world.states[name]
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id in world.states:
+            yield from _lineage(world, base.id)
+    yield module, node
+
+
+def _state_body(world: World, module: Module, node: ast.ClassDef) -> None:
+    for statement in node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=None) if name not in world.variables:
+                d = variable_of(world, module, statement.annotation)
+                span = module.span(statement)
+                world.variables[name] = ir.Variable(name, d.keys, d.value, d.const, d.derived, d.ghost, span)
+            case ast.AnnAssign(target=ast.Name(id=name), value=None):
+                world.report.add(
+                    "duplicate-name",
+                    f"the state has two variables `{name}`",
+                    module.span(statement),
+                    fix="rename one of them",
+                )
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case _:
+                world.report.add(
+                    "bad-state-class",
+                    "a state class declares variables and nothing else",
+                    module.span(statement),
+                    "name: Type",
+                    "start values come from defaults and initial steps; functions stand outside the class",
+                )
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
+    words = [surface_word(world, module, d) for d in node.decorator_list]
+    kinds = [w for w in words if w in STEP_KINDS or w in RULE_KINDS]
+    if not kinds:
+        return
+    if len(words) > 1:
+        world.report.add(
+            "bad-decorator",
+            f"`{node.name}` has more than one decorator",
+            module.span(node.decorator_list[1]),
+            "exactly one of " + ", ".join([*STEP_KINDS, *RULE_KINDS]),
+            "keep one decorator",
+        )
+    if node.name in world.heads or node.name in world.rules:
+        world.report.add(
+            "duplicate-name",
+            f"the specification has two definitions of `{node.name}`",
+            name_span(module, node),
+            "names that are unique across the modules of a specification",
+            "rename one of them",
+        )
+        return
+    if kinds[0] in RULE_KINDS:
+        _rule(world, module, node, RULE_KINDS[kinds[0]])
+    else:
+        _head(world, module, node, kinds[0])
+
+
+def name_span(module: Module, node: ast.FunctionDef) -> ir.Span:
+    """The span of the name in `def name(...)`."""
+    start = node.col_offset + len("def ")
+    return ir.Span(str(module.path), node.lineno, start, node.lineno, start + len(node.name))
+
+
+def _rule(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
+    doc = ast.get_docstring(node) or ""
+    statement, labels = labels_of(doc)
+    span = name_span(module, node)
+    if not doc:
+        _no_docstring(world, f"rule `{node.name}`", span)
+    missing = [label for label in LABELS if not labels.get(label)]
+    if doc and missing:
+        world.report.add(
+            "missing-label",
+            f"rule `{node.name}` lacks " + ", ".join(f"`{m}:`" for m in missing),
+            span,
+            "the four labels " + ", ".join(f"{label}:" for label in LABELS),
+            f"add a line `{missing[0]}: ...` to its docstring",
+        )
+    world.rules[node.name] = ir.RuleDecl(node.name, kind, statement, labels, module.name, span)
+
+
+def labels_of(doc: str) -> tuple[str, dict[str, str]]:
+    """The statement of a rule's docstring, and its labelled sentences (continuation lines joined)."""
+    statement: list[str] = []
+    labels: dict[str, str] = {}
+    current = ""
+    for line in doc.splitlines():
+        found = re.match(r"\s*(" + "|".join(LABELS) + r"):\s*(.*)", line)
+        if found:
+            current = found[1]
+            labels[current] = found[2].strip()
+        elif current:
+            labels[current] = f"{labels[current]} {line.strip()}".strip()
+        else:
+            statement.append(line.strip())
+    return " ".join(part for part in statement if part), labels
+
+
+def _no_docstring(world: World, what: str, span: ir.Span) -> None:
+    world.report.add(
+        "missing-docstring",
+        f"{what} has no docstring",
+        span,
+        "a sentence that says what it means",
+        'start the body with """..."""',
+    )
+
+
+def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
+    span = name_span(module, node)
+    if ast.get_docstring(node) is None and kind in ("event", "settling", "action", "invariant", "witness"):
+        _no_docstring(world, f"{kind} `{node.name}`", span)
+    if kind == "witness" and not node.name.startswith("can_"):
+        world.report.add(
+            "witness-name",
+            f"the witness `{node.name}` does not start with `can_`",
+            span,
+            "can_...",
+            f"rename it to can_{node.name}",
+        )
+    a = node.args
+    for extra in [a.vararg, a.kwarg, *a.kwonlyargs, *a.posonlyargs]:
+        if extra is not None:
+            world.report.add(
+                "bad-parameter",
+                "a step takes plain parameters only",
+                module.span(extra),
+                "name: Type, or name: Type | None = None",
+                "name each argument",
+            )
+    state_param, rest = _state_param(world, module, node)
+    defaults: list[ast.expr | None] = [*[None] * (len(a.args) - len(a.defaults)), *a.defaults]
+    params = tuple(_param(world, module, arg, value) for arg, value in zip(a.args, defaults, strict=True) if arg in rest)
+    returns = node.returns
+    plain = returns is None or (isinstance(returns, ast.Constant) and returns.value is None)
+    result = None if plain or returns is None else type_of(world, module, returns)
+    if kind in ("invariant", "witness") and result not in (ir.BOOL, ir.BAD):
+        world.report.add("bad-result", f"{kind} `{node.name}` returns no bool", span, "-> bool", "annotate `-> bool`")
+    if kind in ("event", "settling", "action", "initial") and result is not None:
+        world.report.add(
+            "bad-result", f"{kind} `{node.name}` returns a value", span, "-> None", "move the expression to a helper"
+        )
+    world.heads[node.name] = Head(node.name, kind, params, result, state_param, module, node)
+
+
+def _state_param(world: World, module: Module, node: ast.FunctionDef) -> tuple[str, list[ast.arg]]:
+    args = node.args.args
+    if args and isinstance(args[0].annotation, ast.Name):
+        found = resolve(world.modules, module, args[0].annotation.id)
+        if isinstance(found, tuple) and isinstance(found[1], ast.ClassDef) and found[1].name in world.states:
+            return args[0].arg, args[1:]
+    world.report.add(
+        "no-state-parameter",
+        f"the first parameter of `{node.name}` is not the state",
+        name_span(module, node),
+        f"s: {world.state or 'the state class'}",
+        f"write def {node.name}(s: {world.state or 'Model'}, ...)",
+    )
+    return (args[0].arg if args and args[0].arg == "s" else ""), args[1:] if args and args[0].arg == "s" else args
+
+
+def _param(world: World, module: Module, arg: ast.arg, value: ast.expr | None) -> ir.Param:
+    span = module.span(arg)
+    if arg.annotation is None:
+        world.report.add(
+            "missing-annotation",
+            f"parameter `{arg.arg}` has no type",
+            span,
+            "a sort, a range, int, bool, a choice, Set[...], each possibly `| None`",
+            f"write {arg.arg}: Block",
+        )
+        type_: ir.Type = ir.BAD
+    else:
+        type_ = type_of(world, module, arg.annotation)
+    if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+        world.report.add("bad-default", "the only default is None", module.span(value), "None", "pass the value at each call")
+    elif value is not None and not isinstance(type_, ir.OptionType | ir.BadType):
+        world.report.add(
+            "bad-default",
+            f"`{arg.arg}` is no option, so it cannot default to None",
+            span,
+            f"{type_} | None",
+            f"write {arg.arg}: {type_} | None = None",
+        )
+    return ir.Param(arg.arg, type_, value is not None, span)
