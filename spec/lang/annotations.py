@@ -50,7 +50,9 @@ def type_of(world: World, module: Module, node: ast.expr) -> ir.Type:
             if _is_annotated(world, module, head):
                 return _annotated(world, module, node, inner)
             if word in ("Map", "Const", "Derived", "Ghost"):
-                return _bad(world, module, node, f"{word}[...] belongs to state variables", "declare it in the state class")
+                return _bad(
+                    world, module, node, f"{word}[...] belongs to state variables", "declare it in the state class"
+                )
         case _:
             pass
     return _bad(world, module, node, f"`{ast.unparse(node)}` is not a type of the language")
@@ -95,13 +97,17 @@ def _named(world: World, module: Module, node: ast.Name, name: str) -> ir.Type:
                 return ir.SortType(known)
             if known in world.choices:
                 return world.choices[known]
-        case (defined, ast.Assign(value=value)) | (defined, ast.AnnAssign(value=ast.expr() as value)):
+        case (defined, ast.Assign(value=value)):
+            return type_of(world, defined, value)
+        case (defined, ast.AnnAssign(value=ast.expr() as value)):
             return type_of(world, defined, value)
         case _:
             pass
     known_names = [*world.sorts, *world.choices, *module.names, "int", "bool"]
     close = nearest(name, [n for n in known_names if n != name])
-    return _bad(world, module, node, f"`{name}` is not a type of the language", f"did you mean `{close}`?" if close else "")
+    return _bad(
+        world, module, node, f"`{name}` is not a type of the language", f"did you mean `{close}`?" if close else ""
+    )
 
 
 def _annotated(world: World, module: Module, node: ast.AST, inner: ast.expr) -> ir.Type:
@@ -111,7 +117,7 @@ def _annotated(world: World, module: Module, node: ast.AST, inner: ast.expr) -> 
             if word in ("Below", "UpTo") and type_of(world, module, base) == ir.NAT:
                 world.parameters.setdefault(parameter)
                 return ir.NatType(parameter, word == "UpTo")
-    return _bad(world, module, node, "a range is Annotated[int, Below(\"name\")] or Annotated[int, UpTo(\"name\")]")
+    return _bad(world, module, node, 'a range is Annotated[int, Below("name")] or Annotated[int, UpTo("name")]')
 
 
 def variable_of(world: World, module: Module, node: ast.expr) -> Declared:
@@ -120,7 +126,12 @@ def variable_of(world: World, module: Module, node: ast.expr) -> Declared:
         word = surface_word(world, module, node.value)
         if word in ("Const", "Derived", "Ghost"):
             inner = variable_of(world, module, node.slice)
-            return replace(inner, **{word.lower(): True})
+            return replace(
+                inner,
+                const=inner.const or word == "Const",
+                derived=inner.derived or word == "Derived",
+                ghost=inner.ghost or word == "Ghost",
+            )
         if word == "Map":
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             types = [type_of(world, module, p) for p in parts]

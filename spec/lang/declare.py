@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word, type_of, variable_of
+from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.source import Module, resolve
 from kvsan.spec.lang.world import Head, World
 
@@ -63,8 +64,9 @@ def _class(world: World, module: Module, node: ast.ClassDef) -> None:
 def _choice_names(world: World, module: Module, node: ast.ClassDef) -> tuple[str, ...]:
     for statement in node.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id="names")], value=ast.Tuple(elts=parts)) | ast.AnnAssign(
-                target=ast.Name(id="names"), value=ast.Tuple(elts=parts)
+            case (
+                ast.Assign(targets=[ast.Name(id="names")], value=ast.Tuple(elts=parts))
+                | ast.AnnAssign(target=ast.Name(id="names"), value=ast.Tuple(elts=parts))
             ):
                 names = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
                 if len(names) == len(parts) > 0:
@@ -177,10 +179,10 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
         _head(world, module, node, kinds[0])
 
 
-def name_span(module: Module, node: ast.FunctionDef) -> ir.Span:
+def name_span(module: Module, node: ast.FunctionDef) -> Span:
     """The span of the name in `def name(...)`."""
     start = node.col_offset + len("def ")
-    return ir.Span(str(module.path), node.lineno, start, node.lineno, start + len(node.name))
+    return Span(str(module.path), node.lineno, start, node.lineno, start + len(node.name))
 
 
 def _rule(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
@@ -218,7 +220,7 @@ def labels_of(doc: str) -> tuple[str, dict[str, str]]:
     return " ".join(part for part in statement if part), labels
 
 
-def _no_docstring(world: World, what: str, span: ir.Span) -> None:
+def _no_docstring(world: World, what: str, span: Span) -> None:
     world.report.add(
         "missing-docstring",
         f"{what} has no docstring",
@@ -252,7 +254,9 @@ def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> Non
             )
     state_param, rest = _state_param(world, module, node)
     defaults: list[ast.expr | None] = [*[None] * (len(a.args) - len(a.defaults)), *a.defaults]
-    params = tuple(_param(world, module, arg, value) for arg, value in zip(a.args, defaults, strict=True) if arg in rest)
+    params = tuple(
+        _param(world, module, arg, value) for arg, value in zip(a.args, defaults, strict=True) if arg in rest
+    )
     returns = node.returns
     plain = returns is None or (isinstance(returns, ast.Constant) and returns.value is None)
     result = None if plain or returns is None else type_of(world, module, returns)
@@ -295,7 +299,9 @@ def _param(world: World, module: Module, arg: ast.arg, value: ast.expr | None) -
     else:
         type_ = type_of(world, module, arg.annotation)
     if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
-        world.report.add("bad-default", "the only default is None", module.span(value), "None", "pass the value at each call")
+        world.report.add(
+            "bad-default", "the only default is None", module.span(value), "None", "pass the value at each call"
+        )
     elif value is not None and not isinstance(type_, ir.OptionType | ir.BadType):
         world.report.add(
             "bad-default",

@@ -106,5 +106,3 @@ def writes(step: ir.Step, variables: Mapping[str, ir.Variable]) -> tuple[Access,
 def reset_by(sort: str, variables: Mapping[str, ir.Variable]) -> tuple[ir.Variable, ...]:
     """The maps that `reset` of a member of this sort returns to their defaults."""
     return tuple(v for v in variables.values() if not v.const and v.keys and v.keys[0] == ir.SortType(sort))
-
-

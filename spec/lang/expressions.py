@@ -44,7 +44,9 @@ def expression(env: Env, node: ast.expr) -> ir.Expr:
         case ast.Call():
             return _call(env, node)
         case _:
-            what, instead = UNSUPPORTED.get(type(node), (f"`{type(node).__name__}`", "see the syntax page of kvsan.spec.lang"))
+            what, instead = UNSUPPORTED.get(
+                type(node), (f"`{type(node).__name__}`", "see the syntax page of kvsan.spec.lang")
+            )
             env.error("unsupported-syntax", f"{what} is not part of the language", node, "", instead)
             return NOTHING
 
@@ -71,13 +73,19 @@ def wanted(env: Env, node: ast.expr, type_: ir.Type, what: str, code: str = "wro
     return found
 
 
-def match_or_report(env: Env, node: ast.AST, found: ir.Expr, type_: ir.Type, what: str, code: str = "wrong-type") -> None:
+def match_or_report(
+    env: Env, node: ast.AST, found: ir.Expr, type_: ir.Type, what: str, code: str = "wrong-type"
+) -> None:
     """Report where an expression does not fit the type wanted at a place."""
     if fits(found.type, type_):
         return
     if isinstance(found.type, ir.OptionType) and fits(found.type.inner, type_):
         text = ast.unparse(node)
-        fix = f"test `{text} is not None` first" if isinstance(found, ir.Name) else f"write some({text}), after `{text} is not None`"
+        fix = (
+            f"test `{text} is not None` first"
+            if isinstance(found, ir.Name)
+            else f"write some({text}), after `{text} is not None`"
+        )
         env.error("maybe-none", f"{what} takes {type_}, and `{text}` may be None", node, str(type_), fix)
         return
     env.error(code, f"{what} takes {type_}, this is {found.type}", node, str(type_))
@@ -131,7 +139,7 @@ def _constant_value(env: Env, module: Module, value: ast.expr) -> ir.Const | Non
             return ir.Const(v, ir.BOOL)
         case ast.Constant(value=int(v)) if v >= 0:
             return ir.Const(v, ir.NAT)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="of"), args=[ast.Constant(value=str(name))]):
+        case ast.Call(func=ast.Name(id=owner), args=[ast.Constant(value=str(name))]):
             choice = env.world.choices.get(owner)
             return ir.Const(choice.names.index(name), choice) if choice and name in choice.names else None
         case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(n))):
@@ -163,7 +171,9 @@ def _constant(env: Env, node: ast.Constant) -> ir.Expr:
             return ir.Const(v, ir.NAT, env.span(node))
         case _:
             kind = type(node.value).__name__
-            env.error("unsupported-syntax", f"a {kind} is no value of the language", node, "a bool, a natural, None, a choice")
+            env.error(
+                "unsupported-syntax", f"a {kind} is no value of the language", node, "a bool, a natural, None, a choice"
+            )
             return NOTHING
 
 
@@ -210,7 +220,9 @@ def indexes(env: Env, node: ast.AST, found: ir.Variable, parts: tuple[ast.expr, 
     if len(parts) != len(found.keys):
         for part in parts:
             expression(env, part)
-        what = f"`{found.name}` takes {len(found.keys)} indexes ({shape})" if found.keys else f"`{found.name}` is a scalar"
+        what = (
+            f"`{found.name}` takes {len(found.keys)} indexes ({shape})" if found.keys else f"`{found.name}` is a scalar"
+        )
         fix = "name one entry; a map is no value" if not parts else ""
         env.error("wrong-arity", f"{what}, not {len(parts)}", node, f"{found.name}[{shape}]", fix)
         return None
@@ -274,7 +286,7 @@ def join(a: ir.Type, b: ir.Type) -> ir.Type | None:
             return inner and ir.OptionType(inner)
         case ir.NatType(), ir.NatType():
             return a if a == b else ir.NAT
-        case ir.SetType(x), ir.SetType(y):
+        case ir.SetType(x), ir.SetType():
             return b if x is None else a if fits(a, b) else None
         case _:
             return a if a == b else None
@@ -359,7 +371,9 @@ def _arith(env: Env, node: ast.BinOp) -> ir.Expr:
     if op is None:
         text = ast.unparse(node)
         fix = "write a // b" if isinstance(node.op, ast.Div) else ""
-        env.error("unsupported-syntax", f"the operator of `{text}` is not part of the language", node, "+ - * // % | &", fix)
+        env.error(
+            "unsupported-syntax", f"the operator of `{text}` is not part of the language", node, "+ - * // % | &", fix
+        )
         return NOTHING
     return arith(env, node, op, expression(env, node.left), expression(env, node.right), node.left, node.right)
 
@@ -369,7 +383,9 @@ def arith(env: Env, node: ast.AST, op: str, a: ir.Expr, b: ir.Expr, left: ast.AS
     span = env.span(node)
     if op in "|&" or (op == "-" and isinstance(a.type, ir.SetType)):
         if not isinstance(a.type, ir.SetType | ir.BadType):
-            env.error("wrong-type", f"`{op}` works on Sets, this is {a.type}", left, "a Set", "write `and` / `or` for bools")
+            env.error(
+                "wrong-type", f"`{op}` works on Sets, this is {a.type}", left, "a Set", "write `and` / `or` for bools"
+            )
             return NOTHING
         match_or_report(env, right, b, a.type, f"`{op}`")
         known = a.type if isinstance(a.type, ir.SetType) and a.type.element is not None else b.type
@@ -404,7 +420,7 @@ def _call(env: Env, node: ast.Call) -> ir.Expr:
         case _, "excess" | "span":
             parts = _arguments(env, node, (ir.NAT, ir.NAT), word)
             type_: ir.Type = ir.NAT if word == "excess" else ir.SetType(ir.NAT)
-            return ir.Arith(word, *parts, type_, env.span(node)) if parts else NOTHING
+            return ir.Arith(word, parts[0], parts[1], type_, env.span(node)) if parts else NOTHING
         case _, "some":
             return _some(env, node)
         case _, "only":
@@ -418,7 +434,9 @@ def _call(env: Env, node: ast.Call) -> ir.Expr:
             env.error("loop-as-value", f"`{word}(...)` is no value", node, "", f"loop: for k in {ast.unparse(node)}")
             return NOTHING
         case _, _ if word in EFFECTS:
-            env.error("effect-in-expression", f"`{word}` is a statement", node, "an expression", "write it on its own line")
+            env.error(
+                "effect-in-expression", f"`{word}` is a statement", node, "an expression", "write it on its own line"
+            )
             return NOTHING
         case _:
             return _helper_call(env, node)
@@ -426,7 +444,9 @@ def _call(env: Env, node: ast.Call) -> ir.Expr:
 
 def _arguments(env: Env, node: ast.Call, types: tuple[ir.Type, ...], what: str) -> list[ir.Expr]:
     if len(node.args) != len(types) or node.keywords:
-        env.error("wrong-arity", f"`{what}` takes {len(types)} arguments, not {len(node.args) + len(node.keywords)}", node)
+        env.error(
+            "wrong-arity", f"`{what}` takes {len(types)} arguments, not {len(node.args) + len(node.keywords)}", node
+        )
         return []
     return [wanted(env, a, t, f"`{what}`") for a, t in zip(node.args, types, strict=True)]
 
@@ -448,7 +468,9 @@ def _some(env: Env, node: ast.Call) -> ir.Expr:
         return NOTHING
     operand = expression(env, node.args[0])
     if not isinstance(operand.type, ir.OptionType | ir.BadType):
-        env.error("never-none", f"`some` unwraps an option, this is {operand.type} here", node, "an option", "drop `some`")
+        env.error(
+            "never-none", f"`some` unwraps an option, this is {operand.type} here", node, "an option", "drop `some`"
+        )
         return operand
     return ir.Some(operand, bare(operand.type), env.span(node))
 
@@ -509,7 +531,9 @@ def loop(env: Env, target: ast.expr, domain: ast.expr) -> tuple[str, ir.Type, ir
 def _domain(env: Env, node: ast.expr) -> tuple[ir.Type, ir.Domain] | None:
     word = surface_word(env.world, env.head.module, node.func) if isinstance(node, ast.Call) else ""
     match node:
-        case ast.Call(args=[ast.Name(id=sort), ast.Name(id=owner)]) if word == "members" and owner == env.head.state_param:
+        case ast.Call(args=[ast.Name(id=sort), ast.Name(id=owner)]) if (
+            word == "members" and owner == env.head.state_param
+        ):
             if sort in env.world.sorts:
                 return env.world.sorts[sort], ir.Members(sort)
             env.error("unknown-type", f"`{sort}` is no sort", node.args[0], "a Sort", _near_sort(env, sort))
@@ -544,18 +568,29 @@ def _helper_call(env: Env, node: ast.Call) -> ir.Expr:
             case [ast.Constant(value=int(n))] if n >= 0:
                 return ir.Const(n, env.world.sorts[node.func.id], env.span(node))
     match node.func:
-        case ast.Attribute(value=ast.Name(id=owner), attr="of") if owner in env.world.choices:
+        case ast.Name(id=owner) if owner in env.world.choices:
             constant = _constant_value(env, env.head.module, node)
             if constant is not None:
                 return ir.Const(constant.value, constant.type, env.span(node))
-            env.error("unknown-name", f"`{ast.unparse(node)}` is no member of {owner}", node, ", ".join(env.world.choices[owner].names))
+            env.error(
+                "unknown-name",
+                f"`{ast.unparse(node)}` is no member of {owner}",
+                node,
+                ", ".join(env.world.choices[owner].names),
+            )
             return NOTHING
     found = callee(env, node)
     if found is None:
         return NOTHING
     name, result = found
     if env.world.heads[name].kind != "helper" or result is None:
-        env.error("effect-in-expression", f"`{name}` is called for its effects and has no value", node, "", "call it on its own line")
+        env.error(
+            "effect-in-expression",
+            f"`{name}` is called for its effects and has no value",
+            node,
+            "",
+            "call it on its own line",
+        )
         return NOTHING
     given = arguments(env, node, name)
     return ir.CallExpr(name, given, result, env.span(node)) if given is not None else NOTHING
@@ -583,7 +618,13 @@ def callee(env: Env, node: ast.Call) -> tuple[str, ir.Type | None] | None:
         fix = f"did you mean `{close}`?" if close else ""
         if isinstance(known, tuple) and isinstance(known[1], ast.FunctionDef):
             fix = "decorate it with @helper"
-        env.error("unknown-function", f"`{text}` cannot be called in a step", node, "a helper, an event, or a word of the language", fix)
+        env.error(
+            "unknown-function",
+            f"`{text}` cannot be called in a step",
+            node,
+            "a helper, an event, or a word of the language",
+            fix,
+        )
         return None
     return name, env.world.heads[name].result
 
@@ -615,7 +656,12 @@ def arguments(env: Env, node: ast.Call, name: str) -> tuple[ir.Expr, ...] | None
     given = list(node.args)
     state = given.pop(0) if given else None
     if not (isinstance(state, ast.Name) and state.id == env.head.state_param):
-        env.error("no-state-argument", f"the first argument of `{name}` is the state", node, f"{name}({env.head.state_param}, ...)")
+        env.error(
+            "no-state-argument",
+            f"the first argument of `{name}` is the state",
+            node,
+            f"{name}({env.head.state_param}, ...)",
+        )
         return None
     by_name: dict[str, ast.expr] = {k.arg or "": k.value for k in node.keywords}
     known = [p.name for p in head.params]
@@ -632,6 +678,8 @@ def arguments(env: Env, node: ast.Call, name: str) -> tuple[ir.Expr, ...] | None
         elif param.optional:
             found.append(ir.Const(None, ir.NONE, env.span(node)))
         else:
-            env.error("wrong-arity", f"`{name}` misses its argument `{param.name}`", node, f"{param.name}: {param.type}")
+            env.error(
+                "wrong-arity", f"`{name}` misses its argument `{param.name}`", node, f"{param.name}: {param.type}"
+            )
             return None
     return tuple(found)

@@ -3,6 +3,8 @@
 Spans take no part in equality, so two occurrences of one expression are equal.
 """
 
+# ruff: noqa: RUF009  # every node has the same immutable default span
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -88,7 +90,7 @@ BOOL, NAT, NONE, BAD = BoolType(), NatType(), NoneType(), BadType()
 
 
 def _span() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[no-any-return]  # field() is untyped by design
+    return field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Const:
-    """A literal: a bool, a natural, None, the index of a choice, or (initial states only) the index of a sort member."""
+    """A literal: a bool, a natural, None, the index of a choice, or (initial steps only) of a sort member."""
 
     value: int | None
     type: Type
@@ -312,7 +314,10 @@ class For:
 
 @dataclass(frozen=True)
 class Obey:
-    """An obligation. names: what the message may show, by its name in the source. via: the calls that led here."""
+    """An obligation. names: what the message may show, by its name in the source.
+
+    via: the calls that led here. number: its place among the obligations of a lowered step.
+    """
 
     rule: str
     condition: Expr
@@ -320,6 +325,7 @@ class Obey:
     names: tuple[tuple[str, Expr], ...]
     span: Span = _span()
     via: tuple[Span, ...] = field(default=(), compare=False)
+    number: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.declare import declare
-from kvsan.spec.lang.diagnostics import Report
+from kvsan.spec.lang.diagnostics import Report, Span
 from kvsan.spec.lang.lower import lower
 from kvsan.spec.lang.source import read_modules
 from kvsan.spec.lang.statements import step as parse_step
@@ -53,7 +53,7 @@ def _split(source: str | Path | ModuleType) -> tuple[str | Path | ModuleType, st
     return source, None
 
 
-def calls(step: ir.Step) -> Iterable[tuple[str, ir.Span]]:
+def calls(step: ir.Step) -> Iterable[tuple[str, Span]]:
     """The steps that a step calls, each with the place of the call."""
     for statement in all_statements(step.body):
         if isinstance(statement, ir.CallStmt):

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.walk import domain_with, rebuild
 
 
 @dataclass
 class Naming:
-    """The names taken in one lowered step."""
+    """The names taken in one lowered step, and its obligations so far."""
 
     taken: set[str] = field(default_factory=set)
+    obligations: int = 0
 
     def fresh(self, name: str) -> str:
         candidate, n = name, 1
@@ -38,7 +40,7 @@ class Frame:
     naming: Naming
     values: dict[str, ir.Expr]
     renamed: dict[str, str] = field(default_factory=dict)
-    via: tuple[ir.Span, ...] = ()
+    via: tuple[Span, ...] = ()
 
     def local(self, name: str) -> str:
         if name not in self.renamed:
@@ -105,7 +107,9 @@ def _statement(statement: ir.Stmt, frame: Frame, out: list[ir.Stmt]) -> None:
         case ir.Obey():
             condition = _expr(statement.condition, frame, out)
             names = tuple((n, _expr(e, frame, out)) for n, e in statement.names)
-            out.append(replace(statement, condition=condition, names=names, via=frame.via))
+            number = frame.naming.obligations
+            frame.naming.obligations += 1
+            out.append(replace(statement, condition=condition, names=names, via=frame.via, number=number))
         case ir.Reset(entity=entity):
             out.append(replace(statement, entity=_expr(entity, frame, out)))
         case ir.Require(condition, span):

@@ -40,7 +40,7 @@ def bare(type_: ir.Type) -> ir.Type:
 
 
 def fits(actual: ir.Type, wanted: ir.Type) -> bool:
-    """Whether a value of one type may stand where another is wanted. A natural fits every range (checked at run time)."""
+    """Whether a value of one type may stand where another is wanted. A natural fits every range."""
     match actual, wanted:
         case (ir.BadType(), _) | (_, ir.BadType()):
             return True

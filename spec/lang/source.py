@@ -155,7 +155,6 @@ def _bind(module: Module, pending: list[tuple[str, Path]], report: Report) -> No
                 pass
 
 
-
 def read_modules(source: str | Path | ModuleType, report: Report) -> tuple[str, dict[Path, Module]]:
     """Every module of a specification, by resolved path, in load order: the named ones, then what they import."""
     name, pending = files_of(source, report)

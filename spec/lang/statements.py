@@ -72,13 +72,19 @@ def _expression_body(env: Env, nodes: list[ast.stmt], body: Body) -> ir.Expr:
                 f"`{head.name}` returns a value, so it is local names and one `return`",
                 node,
                 "name = expression, or return expression",
-                "use a conditional expression `a if c else b`, or drop the result type to make it a block of statements",
+                "use a conditional expression `a if c else b`, or drop the result type for a block of statements",
             )
     last = nodes[-1] if nodes else head.node
     type_ = head.result or ir.BOOL
     if isinstance(last, ast.Return) and last.value is not None:
         return wanted(env, last.value, type_, f"the result of `{head.name}`")
-    env.error("missing-return", f"`{head.name}` does not end in a `return`", last, f"return {type_}", "end it with `return ...`")
+    env.error(
+        "missing-return",
+        f"`{head.name}` does not end in a `return`",
+        last,
+        f"return {type_}",
+        "end it with `return ...`",
+    )
     return ir.Const(0, ir.BAD)
 
 
@@ -112,9 +118,17 @@ def _statement(env: Env, node: ast.stmt, body: Body, top: bool) -> Env:
                 "use if / else; for a value, annotate the result type of a @helper",
             )
         case ast.Expr():
-            env.error("unused-value", "this line computes a value and drops it", node, "an effect", "bind it to a name or delete it")
+            env.error(
+                "unused-value",
+                "this line computes a value and drops it",
+                node,
+                "an effect",
+                "bind it to a name or delete it",
+            )
         case _:
-            what, instead = UNSUPPORTED.get(type(node), (f"`{type(node).__name__}`", "see the syntax page of kvsan.spec.lang"))
+            what, instead = UNSUPPORTED.get(
+                type(node), (f"`{type(node).__name__}`", "see the syntax page of kvsan.spec.lang")
+            )
             env.error("unsupported-syntax", f"{what} is not part of the language", node, "", instead)
     return env
 
@@ -124,7 +138,13 @@ def _statement(env: Env, node: ast.stmt, body: Body, top: bool) -> Env:
 
 def _assign(env: Env, node: ast.Assign, body: Body) -> None:
     if len(node.targets) != 1:
-        env.error("unsupported-syntax", "a chained assignment is not part of the language", node, "", "write one line for each target")
+        env.error(
+            "unsupported-syntax",
+            "a chained assignment is not part of the language",
+            node,
+            "",
+            "write one line for each target",
+        )
         return
     target = node.targets[0]
     if not isinstance(target, ast.Tuple):
@@ -177,7 +197,9 @@ def _bind(env: Env, target: ast.Name, value: ir.Expr, body: Body) -> None:
         return
     known = resolve(env.world.modules, env.head.module, name)
     if known is not None:
-        env.error("shadowed-name", f"`{name}` hides a name of the module", target, "a new name", f"write the_{name} = ...")
+        env.error(
+            "shadowed-name", f"`{name}` hides a name of the module", target, "a new name", f"write the_{name} = ..."
+        )
     env.names[name] = value.type
     body.statements.append(ir.Let(name, value, env.span(target)))
 
@@ -186,16 +208,29 @@ def _place(env: Env, target: ast.expr) -> tuple[ir.Variable, tuple[ir.Expr, ...]
     match target:
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == env.head.state_param:
             parts: tuple[ast.expr, ...] = ()
-        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=owner), attr=name), slice=inner) if owner == env.head.state_param:
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=owner), attr=name), slice=inner) if (
+            owner == env.head.state_param
+        ):
             parts = tuple(inner.elts) if isinstance(inner, ast.Tuple) else (inner,)
         case _:
-            env.error("unsupported-syntax", f"`{ast.unparse(target)}` cannot be assigned to", target, "a name, s.scalar or s.variable[index]")
+            env.error(
+                "unsupported-syntax",
+                f"`{ast.unparse(target)}` cannot be assigned to",
+                target,
+                "a name, s.scalar or s.variable[index]",
+            )
             return None
     found = variable(env, target, name)
     if found is None:
         return None
     if found.const:
-        env.error("const-assigned", f"`{name}` is Const; no step changes it", target, "a variable that is not Const", "drop the Const mark")
+        env.error(
+            "const-assigned",
+            f"`{name}` is Const; no step changes it",
+            target,
+            "a variable that is not Const",
+            "drop the Const mark",
+        )
     index = indexes(env, target, found, parts)
     return None if index is None else (found, index)
 
@@ -203,7 +238,13 @@ def _place(env: Env, target: ast.expr) -> tuple[ir.Variable, tuple[ir.Expr, ...]
 def _augmented(env: Env, node: ast.AugAssign, body: Body) -> None:
     op = ARITH.get(type(node.op))
     if isinstance(node.target, ast.Name):
-        env.error("rebound-name", f"`{node.target.id}` is a local name and has one value", node, "a new name", "bind a new name")
+        env.error(
+            "rebound-name",
+            f"`{node.target.id}` is a local name and has one value",
+            node,
+            "a new name",
+            "bind a new name",
+        )
         return
     place = _place(env, node.target)
     value = expression(env, node.value)
@@ -241,7 +282,13 @@ def _if(env: Env, node: ast.If, body: Body) -> None:
 
 def _for(env: Env, node: ast.For, body: Body) -> None:
     if node.orelse:
-        env.error("unsupported-syntax", "`for ... else` is not part of the language", node, "", "write the else part after the loop")
+        env.error(
+            "unsupported-syntax",
+            "`for ... else` is not part of the language",
+            node,
+            "",
+            "write the else part after the loop",
+        )
     inner = env.inner()
     bound = loop(inner, node.target, node.iter)
     arm = Body(effect=True, temporaries=body.temporaries)
@@ -250,7 +297,11 @@ def _for(env: Env, node: ast.For, body: Body) -> None:
     if bound is None:
         return
     name, type_, domain = bound
-    if isinstance(domain, ir.Members) and env.head.kind in ("event", "action") and not _only_ghosts(env, arm.statements):
+    if (
+        isinstance(domain, ir.Members)
+        and env.head.kind in ("event", "action")
+        and not _only_ghosts(env, arm.statements)
+    ):
         env.error(
             "quantifier-in-step",
             f"a loop over {domain.sort} in an {env.head.kind}, whose cost must stay constant",
@@ -305,10 +356,18 @@ def _require(env: Env, call: ast.Call, body: Body, top: bool) -> Env:
             + ("; an event has already happened" if env.head.kind in ("event", "settling") else ""),
             call,
             "`require` at the top of an action",
-            "use `obey` for an obligation, `if` for a case" if env.head.kind != "helper" else "move it to the actions that call this",
+            "use `obey` for an obligation, `if` for a case"
+            if env.head.kind != "helper"
+            else "move it to the actions that call this",
         )
     elif not top:
-        env.error("guard-under-if", "`require` stands under an `if` or a loop", call, "the top level of the action", "require(not case or cond)")
+        env.error(
+            "guard-under-if",
+            "`require` stands under an `if` or a loop",
+            call,
+            "the top level of the action",
+            "require(not case or cond)",
+        )
     elif body.effect:
         env.error(
             "guard-after-effect",
@@ -318,7 +377,13 @@ def _require(env: Env, call: ast.Call, body: Body, top: bool) -> Env:
             "move it above the first effect, or split the action in two",
         )
     if len(call.args) != 1 or call.keywords:
-        env.error("wrong-arity", "`require` takes one condition", call, "require(cond)", "write one `require` for each condition")
+        env.error(
+            "wrong-arity",
+            "`require` takes one condition",
+            call,
+            "require(cond)",
+            "write one `require` for each condition",
+        )
         return env
     test = condition(env, call.args[0])
     body.statements.append(ir.Require(test, env.span(call)))
@@ -336,7 +401,9 @@ def _obey(env: Env, call: ast.Call, body: Body, word: str) -> None:
             "perform an event that carries it, or use `require`",
         )
     if not 2 <= len(call.args) <= 3 or call.keywords:
-        env.error("wrong-arity", f"`{word}` takes a rule, a condition and a message", call, f'{word}(rule, cond, "message")')
+        env.error(
+            "wrong-arity", f"`{word}` takes a rule, a condition and a message", call, f'{word}(rule, cond, "message")'
+        )
         return
     rule = _rule(env, call.args[0], word)
     test = condition(env, call.args[1])
@@ -400,7 +467,9 @@ def _reset(env: Env, call: ast.Call, body: Body) -> None:
     elif isinstance(entity.type, ir.OptionType) and isinstance(entity.type.inner, ir.SortType):
         match_or_report(env, call.args[1], entity, entity.type.inner, "`reset`")
     elif entity.type != ir.BAD:
-        env.error("wrong-type", f"`reset` takes a member of a sort, this is {entity.type}", call.args[1], "a sort's member")
+        env.error(
+            "wrong-type", f"`reset` takes a member of a sort, this is {entity.type}", call.args[1], "a sort's member"
+        )
 
 
 def _step_call(env: Env, node: ast.Expr, call: ast.Call, body: Body) -> None:
@@ -410,7 +479,9 @@ def _step_call(env: Env, node: ast.Expr, call: ast.Call, body: Body) -> None:
     name, result = found
     kind = env.world.heads[name].kind
     if result is not None:
-        env.error("unused-value", f"the value of `{name}` is dropped", call, "an effect", f"bind it: x = {ast.unparse(call)}")
+        env.error(
+            "unused-value", f"the value of `{name}` is dropped", call, "an effect", f"bind it: x = {ast.unparse(call)}"
+        )
         return
     if kind not in ("event", "helper") and not (kind == "settling" and env.head.kind in ("settling", "initial")):
         env.error("bad-call", f"the {kind} `{name}` cannot be called from a step", call, "an event or a helper")

@@ -18,7 +18,6 @@ from typing import (
     TypeAlias,
     TypeVar,
     TypeVarTuple,
-    Unpack,
     get_args,
     get_origin,
     get_type_hints,
@@ -48,7 +47,7 @@ def undefined(what: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Sort:
-    """A finite set of members that can only be compared for equality; subclass it to declare one (`class Block(Sort)`)."""
+    """A finite set whose members are only compared for equality; subclass it to declare one (`class Block(Sort)`)."""
 
     index: int
 
@@ -173,16 +172,18 @@ class _Domain:
     default: Any
 
 
+def _range(n: int) -> _Domain:
+    return _Domain(f"0..{n - 1}", tuple(range(n)), lambda v: type(v) is int and 0 <= v < n, 0)
+
+
 def _domain(hint: Any, scope: Scope) -> _Domain:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         for mark in args[1:]:
             if isinstance(mark, Below):
-                n = scope.limits[mark.parameter]
-                return _Domain(f"0..{n - 1}", tuple(range(n)), lambda v: type(v) is int and 0 <= v < n, 0)
+                return _range(scope.limits[mark.parameter])
             if isinstance(mark, UpTo):
-                n = scope.limits[mark.parameter]
-                return _Domain(f"0..{n}", tuple(range(n + 1)), lambda v: type(v) is int and 0 <= v <= n, 0)
+                return _range(scope.limits[mark.parameter] + 1)
         return _domain(args[0], scope)
     if origin is Set:
         inner = _domain(args[0], scope)
@@ -204,7 +205,7 @@ def _domain(hint: Any, scope: Scope) -> _Domain:
 
 @dataclass(frozen=True)
 class Choice:
-    """An enumeration: `class Mode(Choice): names = ("KEEP", "FREEZE")`; members are `Mode.of("KEEP")` or module constants."""
+    """An enumeration: `class Mode(Choice): names = ("KEEP", "FREEZE")`; members: `Mode("KEEP")` or module constants."""
 
     name: str
     names: ClassVar[tuple[str, ...]] = ()
@@ -221,7 +222,7 @@ class Choice:
         return self.name
 
 
-class Map(Generic[Unpack[Keys], V]):
+class Map(Generic[*Keys, V]):
     """A total map of fixed shape: `Map[Branch, Pos, Block | None]` is read `s.table[r, p]`. It is no value itself.
 
     The index is typed `object`: the specification compiler checks index sorts, more strictly than mypy could.
@@ -257,7 +258,7 @@ class Map(Generic[Unpack[Keys], V]):
 class State:
     """Base of a state class. Its annotations declare the variables; `Model(scope)` makes the all-default state.
 
-    Variables are maps (`held: Map[Block, bool]`) or scalars (`free: Count`); `Const`, `Derived` and `Ghost` wrap either.
+    Variables are maps (`held: Map[Block, bool]`) or scalars (`free: Count`); `Const`, `Derived`, `Ghost` wrap either.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -301,7 +302,7 @@ def row(table: Map[Any, Any, Any], first: object) -> Iterator[Any]:
 
 
 def members(sort: type[S], s: State) -> Iterable[S]:
-    """Every member of a sort; only in invariants, initial states, ghost updates and `quiescent`-like settling events."""
+    """Every member of a sort; only in invariants, initial states, ghost updates and settling events."""
     return [sort(i) for i in range(s.__dict__["scope"].sorts[sort.__name__])]
 
 
@@ -340,7 +341,7 @@ _judgements: list[list[Judgement]] = []
 
 
 def judged(step: Callable[..., object], *arguments: object) -> list[Judgement]:
-    """Run a step as ordinary Python and return every obligation it evaluated, in order. Raises NotEnabled, Undefined."""
+    """Run a step as ordinary Python; returns every obligation it evaluated, in order. Raises NotEnabled, Undefined."""
     _judgements.append([])
     try:
         step(*arguments)
@@ -358,8 +359,8 @@ def require(condition: bool) -> None:
 def obey(rule: Rule, condition: bool, message: str = "") -> None:
     """An obligation: the event happens either way; false means that the rule is violated.
 
-    message: a sentence with `{name}` for parameters, local names and expressions of the step (`{s.owners[b]}` is written
-    `{owners}` after `owners = s.owners[b]`). The first Block it names is the violated block, the first Branch its branch.
+    message: a sentence with `{name}` for parameters and local names of the step (`{s.owners[b]}` is written `{owners}`
+    after `owners = s.owners[b]`). The first Block it names is the violated block, the first Branch its branch.
     """
     if _judgements:
         _judgements[-1].append(Judgement(rule, bool(condition), message))
@@ -383,6 +384,7 @@ def _mark(kind: str) -> Callable[[F], F]:
 
 
 event = _mark("event")  # may `obey`, never `require`: in a log it has already happened
+settling = _mark("settling")  # an event at which nothing is running: it may range over sorts
 action = _mark("action")  # a step of a design: `require`, effects, ownership events
 helper = _mark("helper")  # an expression (one `return`, local names before it) or a block of statements; inlined
 invariant = _mark("invariant")  # s -> bool

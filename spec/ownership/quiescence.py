@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import empty, event, members, obey
+from kvsan.spec.lang.surface import empty, members, obey, settling
 
 from .ledger import settle_rollback
 from .rules import events_match_cache, no_leak, pins_balanced, seal_is_earned
 from .state import Block, Branch, Ownership, Published
 
 
-@event
+@settling
 def quiescent(s: Ownership) -> None:
     """Every account is settled. The one event that looks at every block."""
     for b in members(Block, s):
