@@ -9,14 +9,14 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-from kvsan.traces.events import EVENT_TYPES
+from kvsan.traces.events import EVENT_TYPES, Common
 from kvsan.traces.fields import MAX_NAT
 from kvsan.traces.header import Trace
 
 Schema = dict[str, Any]  # Any: JSON
 
 IDENTITY = "urn:kvsan:trace:1"
-OWN = {"^x_": {}}
+OWN: Schema = {"^x_": {}}
 """Fields of a recorder's own are allowed everywhere at the top of a line."""
 
 EXTENSION: Schema = {
@@ -69,13 +69,16 @@ def line_schema() -> Schema:
     header["complete"]["anyOf"][0]["items"] = COMPLETE
     header["pools"]["anyOf"][0]["propertyNames"] = {"not": {"const": "gpu"}}
     names = [kind.__name__ for kind in kinds]
+    common = {name: parts["Quiescent"]["properties"][name] for name in Common.__struct_fields__}
+    for kind in EVENT_TYPES.values():
+        parts[kind.__name__]["properties"] |= {name: {"$ref": f"#/$defs/{name}"} for name in common}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": IDENTITY,
         "title": "One line of a kvsan log, version 1",
         "description": "The first line is a Trace, the header; every other line is an event.",
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in [*names, "Extension"]],
-        "$defs": parts | {"Extension": EXTENSION},
+        "$defs": common | parts | {"Extension": EXTENSION},
     }
 
 
@@ -86,8 +89,17 @@ def published() -> Schema:
 
 
 def text() -> str:
-    """The file's exact text."""
-    return json.dumps(line_schema(), indent=1, ensure_ascii=False) + "\n"
+    """The file's exact text: a property a line."""
+    return laid_out(line_schema(), 4) + "\n"
+
+
+def laid_out(value: object, depth: int, indent: str = "") -> str:
+    """JSON in which objects are spread over lines down to a depth."""
+    if not isinstance(value, dict) or not value or depth == 0:
+        return json.dumps(value, ensure_ascii=False)
+    inner = indent + "  "
+    rows = [f"{inner}{json.dumps(name)}: {laid_out(part, depth - 1, inner)}" for name, part in value.items()]
+    return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
 
 
 if __name__ == "__main__":
