@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, get_args
 
 import msgspec
-from kvsan.traces.events import EVENT_TYPES, Event
+from kvsan.traces.events import EVENT_TYPES, Common, Event
 from kvsan.traces.fields import MAX_NAT
 from kvsan.traces.header import GroupInfo, PoolInfo, Trace
 from kvsan.traces.problem import Fault
@@ -76,8 +76,9 @@ def explain_syntax(message: str, is_open: bool) -> Fault:
     if "out of range" in message:
         return Fault("", "the line has a number that is out of range", "write whole numbers of at most 4300 digits")
     place = re.search(r"\(byte (\d+)\)", message)
-    column = f" in column {int(place[1]) + 1}" if place else ""
-    if "trailing characters" in message:
+    follows = "trailing characters" in message  # only here msgspec counts from 1
+    column = f" in column {int(place[1]) + (not follows)}" if place else ""
+    if follows:
         return Fault("", f"something follows the event{column}", ONE_OBJECT)
     reason = re.sub(r"^JSON is malformed: | \(byte \d+\)$", "", message)
     return Fault("", f"the line is not JSON{column}: {reason}", ONE_OBJECT)
@@ -132,7 +133,7 @@ def explain_fields(raw: JsonObject, kind: str, record: type[Event] | type[Trace]
     known = {name: value for name, value in raw.items() if not name.startswith("x_")}
     for name in known:
         if name != "ev" and name not in fields:
-            return unknown_field(name, kind, [f for f in fields if f not in raw], list(fields))
+            return unknown_field(name, kind, sorted(fields, key=lambda field: field in Common.__struct_fields__))
     missing = [name for name, field in fields.items() if field.required and name not in raw]
     if missing:
         adds = "; ".join(f"{name}: {describe(fields[name].type)}" for name in missing)
@@ -144,9 +145,9 @@ def explain_fields(raw: JsonObject, kind: str, record: type[Event] | type[Trace]
     return Fault("", f"the line does not read as {kind}", ONE_OBJECT)
 
 
-def unknown_field(name: str, kind: str, open_names: list[str], all_names: list[str]) -> Fault:
-    near = get_close_matches(name, open_names, 1, 0.6)
-    hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(all_names)}."
+def unknown_field(name: str, kind: str, names: list[str]) -> Fault:
+    near = get_close_matches(name, names, 1, 0.6)
+    hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(names)}."
     own = "Fields of your own have names that start with x_"
     return Fault(name, f"{kind} has no field {show(name)}", f"{hint} {own}")
 
@@ -160,8 +161,19 @@ def wrong_value(message: str, known: JsonObject, fields: dict[str, msgspec.struc
     needed = re.sub(r", got `?\w+`?$", "", expected).removeprefix("Expected ").replace("`", "")
     remedy = describe(fields[field].type) if field in fields else needed
     value = value_at(known, path)
-    what = f"not {needed.replace('array', 'a list')}" if needed.startswith("array of length") else kind_of(value)
-    return Fault(path, f"{path} is {show(value)}, {what}".removesuffix(", null"), f"{field} is {remedy}")
+    return Fault(path, f"{path} {misfit(value, needed)}", f"{field} is {remedy}")
+
+
+def misfit(value: object, needed: str) -> str:
+    """How a value misses what msgspec says is needed."""
+    name = needed.split(" ")[-1]
+    if needed.startswith("Object missing"):
+        return f"lacks {name}"
+    if needed.startswith("Object contains"):
+        return f'has no field "{name}"'
+    if needed.startswith(("array of length", "int >=")):
+        return f"is {show(value)}, not {needed.replace('array', 'a list').replace('int', 'a number')}"
+    return f"is {show(value)}" + ("" if value is None else f", {kind_of(value)}")
 
 
 def name_keys(path: str, known: JsonObject) -> str:
