@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_replay import findings
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "traces" / "corpus"
@@ -52,6 +53,7 @@ LOGS = reduced_by_hand(CORPUS, MINIMAL)
 BUGS: list[dict[str, Any]] = json.loads((CORPUS / "bugs.json").read_text())
 WAITING = [log for log in LOGS if header_of(log).get("x_waits_for") == "order"]
 JUDGED = [log for log in LOGS if log not in WAITING]
+FROM_THE_START = [log for log in LOGS if header_of(log)["started"] == "empty"]
 
 each_log = pytest.mark.parametrize("log", LOGS, ids=name_of)
 
@@ -98,6 +100,16 @@ def test_every_line_decodes(log: Path) -> None:
     decoded = sum(len(batch) for batch in opened.batches())
     assert opened.problem is None
     assert decoded == len(lines_of(log)) - 1
+
+
+@pytest.mark.parametrize("log", FROM_THE_START, ids=name_of)
+def test_specification_run_as_plain_python_finds_what_is_expected(log: Path) -> None:
+    header, found = header_of(log), findings(log)
+    rules = {(finding.rule, finding.line) for finding in found if not finding.is_lint}
+    lints = {finding.rule for finding in found if finding.is_lint}
+    expected = {(header["x_rule"], header["x_line"])} if log in JUDGED and header["x_expect"] == "VIOLATED" else set()
+    assert {rule for rule in rules if rule[0] not in header.get("x_also", [])} == expected
+    assert header.get("x_lint") in {None, *lints}
 
 
 @pytest.mark.parametrize("log", JUDGED, ids=name_of)
