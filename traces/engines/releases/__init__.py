@@ -5,7 +5,7 @@
     hooks       wrapping methods from outside
     ledger      one engine call is one group of events, in ownership order
     v0_ring     hooks for vLLM 0.3.3 and 0.4.0: the first block manager, sliding-window ring tables
-    v0_prefix   hooks for vLLM 0.4.2 and 0.4.3: BlockSpaceManagerV2 with prefix caching
+    v0_prefix   hooks for vLLM 0.4.2 to 0.6.3: BlockSpaceManagerV2 with prefix caching
     v1          hooks for vLLM V1, 0.6.4 to 0.33: KVCacheManager and its block pool
     nano        nano-vLLM's block manager: hooks and drive
     sglang      SGLang's token allocator: hooks and drive

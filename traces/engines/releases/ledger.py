@@ -22,7 +22,7 @@ Counts = Mapping[int, int]
 
 
 class Sink(Protocol):
-    def emit(self, ev: str, **fields: Any) -> object: ...
+    def emit(self, ev: str, /, **fields: Any) -> object: ...
 
 
 @dataclass

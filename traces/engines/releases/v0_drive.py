@@ -28,7 +28,8 @@ class Driver:
 
     def admit(self, seq_id: int, prompt: list[int]) -> Any:
         seq = new_sequence(self.sequence.Sequence, seq_id, prompt)
-        group = self.sequence.SequenceGroup(str(seq_id), [seq], None, 0.0)
+        offered = {"request_id": str(seq_id), "seqs": [seq], "sampling_params": None, "arrival_time": 0.0}
+        group = self.sequence.SequenceGroup(**offered)
         status = self.manager.can_allocate(group)
         assert status.name == "OK", f"the scheduler would not admit {seq_id}: {status}"
         self.manager.allocate(group)
@@ -43,12 +44,43 @@ class Driver:
         return child
 
     def append(self, seq: Any, token: int) -> None:
-        logprob = getattr(self.sequence, "Logprob", float)(0.0)
-        seq.append_token_id(token, {token: logprob})
+        self.sample(seq, token)
         if hasattr(self.manager, "append_slots"):
             self.manager.append_slots(seq, 0)
         else:
             self.manager.append_slot(seq)
+
+    def sample(self, seq: Any, token: int) -> None:
+        """The model's token, before it has a slot."""
+        logprob = getattr(self.sequence, "Logprob", float)(0.0)
+        seq.append_token_id(token, {token: logprob})
+
+    def decode(self, *seqs: Any) -> None:
+        """One step: every sequence samples; then each gets its slot, and the last is swapped out if that needs it."""
+        running = list(seqs)
+        for seq in seqs:
+            self.sample(seq, 100 + seq.get_len())
+        for seq in seqs:
+            while seq in running and not self.manager.can_append_slots(self.groups[seq.seq_id], 0):
+                self.swap_out(running.pop())
+            if seq in running:
+                self.manager.append_slots(seq, 0)
+
+    def swap_out(self, seq: Any) -> None:
+        group = self.groups[seq.seq_id]
+        assert self.manager.can_swap_out(group)
+        self.manager.swap_out(group)
+        seq.status = self.sequence.SequenceStatus.SWAPPED
+
+    def swap_in(self, seq: Any) -> bool:
+        """What the scheduler does when its turn comes: asks, and on a yes swaps in and appends what was sampled."""
+        group = self.groups[seq.seq_id]
+        if self.manager.can_swap_in(group, 0).name != "OK":
+            return False
+        self.manager.swap_in(group)
+        seq.status = self.sequence.SequenceStatus.RUNNING
+        self.manager.append_slots(seq, 0)
+        return True
 
     def finish(self, seq: Any) -> None:
         self.manager.free(seq)
@@ -97,3 +129,40 @@ def evicted_block_keeps_its_hash(sink: Sink) -> None:
     driver.finish(writer)
     driver.finish(again)
     ledger.quiescent()
+
+
+def swap_in_of_cached_blocks(sink: Sink) -> None:
+    """A sequence is swapped in while its GPU blocks are cached still: free, and what it will take."""
+    manager = v0_prefix.manager_class()(BLOCK_SIZE, 5, 5, watermark=0.0, enable_caching=True)
+    ledger, driver = v0_prefix.watch(manager, sink), Driver(manager)
+    first, swapped = driver.admit(0, list(range(4))), driver.admit(1, list(range(10, 25)))
+    driver.decode(first, swapped)
+    if _resume(driver, sink, swapped, [first]):
+        ledger.quiescent()
+
+
+def swap_in_with_a_sampled_token(sink: Sink) -> None:
+    """A sequence is swapped out with a token that has no slot yet; its blocks are full."""
+    manager = v0_prefix.manager_class()(BLOCK_SIZE, 5, 5, watermark=0.0, enable_caching=True)
+    ledger, driver = v0_prefix.watch(manager, sink), Driver(manager)
+    first, second = driver.admit(0, list(range(8))), driver.admit(1, list(range(10, 14)))
+    swapped = driver.admit(2, list(range(20, 28)))
+    driver.decode(first, second, swapped)
+    driver.finish(second)
+    if _resume(driver, sink, swapped, [first]):
+        ledger.quiescent()
+
+
+def _resume(driver: Driver, sink: Sink, swapped: Any, others: list[Any]) -> bool:
+    """Swap in as soon as the manager says yes; each no lets another sequence finish first. False: the engine died."""
+    try:
+        while not driver.swap_in(swapped):
+            driver.finish(others.pop())
+    except Exception as problem:
+        if type(problem).__name__ != "NoFreeBlocksError":
+            raise
+        sink.emit("x_engine_error", x_text="NoFreeBlocksError")
+        return False
+    for seq in [*others, swapped]:
+        driver.finish(seq)
+    return True

@@ -1,13 +1,17 @@
-"""vLLM V0 `BlockSpaceManagerV2` with prefix caching (0.4.2 and 0.4.3).
+"""vLLM V0 `BlockSpaceManagerV2` with prefix caching (0.4.2 to 0.6.3).
 
 An identity stands while the allocator's map from hash to block holds it: it is sealed when it enters the map and
 evicted when it leaves it, and not when the evictor hands its block out. That difference is the fault of
 vllm-project/vllm#4764.
+
+A sequence that is swapped out is preempted here: its CPU blocks are in another pool and not watched. What `can_swap_in`
+counted as needed, when it said yes, is what it promised.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from kvsan.traces.engines.releases.hooks import WatchedDict, around
@@ -24,7 +28,8 @@ def watch(manager: Any, sink: Sink) -> Ledger:
     pool = manager.block_allocator._allocators[device]
 
     def tables() -> dict[str, list[int]]:
-        return {str(seq): list(table.physical_block_ids) for seq, table in manager.block_tables.items()}
+        rows = {str(seq): list(table.physical_block_ids) for seq, table in manager.block_tables.items()}
+        return {seq: row if pool.all_block_ids.issuperset(row) else [] for seq, row in rows.items()}
 
     ledger = Ledger(sink, tables, lambda: dict(pool._refcounter._refcounts), pool.get_num_free_blocks)
     _watch_pool(pool, ledger)
@@ -33,8 +38,13 @@ def watch(manager: Any, sink: Sink) -> Ledger:
 
 
 def _watch_pool(pool: Any, ledger: Ledger) -> None:
-    taken: set[int] = set()  # given out by the free set or the evictor, not yet counted
-    counter = pool._refcounter
+    taken: set[int] = set()  # given out by the evictor, not yet counted
+    counter, free_set = pool._refcounter, pool._hashless_allocator
+
+    def take(original: Any) -> int:
+        block: int = original()
+        ledger.note("alloc", block=block)
+        return block
 
     def evict(original: Any) -> Any:
         block, content_hash = original()
@@ -43,7 +53,7 @@ def _watch_pool(pool: Any, ledger: Ledger) -> None:
 
     def incr(original: Any, block: int) -> int:
         count: int = original(block)
-        if count == 1 and (block in taken or block in pool._hashless_allocator._free_block_indices):
+        if block in taken:
             taken.discard(block)
             ledger.note("alloc", block=block)
         return count
@@ -54,9 +64,10 @@ def _watch_pool(pool: Any, ledger: Ledger) -> None:
             ledger.note("free", block=block)
         return count
 
-    def hit(original: Any, block: Any, block_id: int) -> None:
-        ledger.note("hit", block=block_id, hash=ledger.name_of(block.content_hash))
-        original(block, block_id)
+    def hit(original: Any, block: Any, *block_id: int) -> None:  # from 0.5 the block knows its id
+        found = block_id[0] if block_id else block.block_id
+        ledger.note("hit", block=found, hash=ledger.name_of(block.content_hash))
+        original(block, *block_id)
 
     def stored(content_hash: object, block: int, _: object) -> None:
         assert ledger.call is not None
@@ -67,6 +78,9 @@ def _watch_pool(pool: Any, ledger: Ledger) -> None:
     def dropped(content_hash: object, block: int) -> None:
         ledger.note("evict", block=block, hash=ledger.name_of(content_hash))
 
+    for name in ("_allocate_new_block_id", "_allocate_block_id"):  # the second from 0.5
+        if hasattr(free_set, name):
+            around(free_set, name, take)
     around(pool.evictor, "evict", evict)
     around(counter, "incr", incr)
     around(counter, "decr", decr)
@@ -101,5 +115,60 @@ def _watch_calls(manager: Any, ledger: Ledger) -> None:
         with ledger.calling(str(seq.seq_id)):
             original(seq)
 
-    for wrapper in (allocate, append_slots, free):
-        around(manager, wrapper.__name__, wrapper)
+    def swap_out(original: Any, group: Any) -> Any:
+        (seq,) = group.get_seqs()
+        with ledger.calling(str(seq.seq_id)) as call:
+            call.ending = "preempt"
+            return original(group)
+
+    def swap_in(original: Any, group: Any) -> Any:
+        (seq,) = group.get_seqs()
+        with ledger.calling(str(seq.seq_id)):
+            return original(group)
+
+    for wrapper in (allocate, append_slots, free, swap_out, swap_in):
+        around(manager, wrapper.__name__, failing(wrapper, ledger))
+    _watch_promises(manager, ledger)
+
+
+def failing(wrapper: Callable[..., Any], ledger: Ledger) -> Callable[..., Any]:
+    """A call that finds the pool empty says so in its group."""
+
+    def noted(original: Any, *args: Any) -> Any:
+        def inner(*inner_args: Any) -> Any:
+            try:
+                return original(*inner_args)
+            except Exception as problem:
+                if type(problem).__name__ == "NoFreeBlocksError":
+                    ledger.note("alloc_failed")
+                raise
+
+        return wrapper(inner, *args)
+
+    return noted
+
+
+def _watch_promises(manager: Any, ledger: Ledger) -> None:
+    """`reserve`: the blocks counted while `can_swap_in` was asked, once it said yes."""
+    counted: list[int] = []
+
+    def count(original: Any, *args: Any, **kwargs: Any) -> int:
+        blocks: int = original(*args, **kwargs)
+        counted.append(blocks)
+        return blocks
+
+    def can_swap_in(original: Any, group: Any, *args: Any) -> Any:
+        counted.clear()
+        status = original(group, *args)
+        if status.name == "OK":
+            (seq,) = group.get_seqs()
+            with ledger.calling(str(seq.seq_id)):
+                ledger.note("reserve", blocks=sum(counted))
+        return status
+
+    for name in ("get_num_blocks_touched", "get_num_full_blocks_touched"):
+        if hasattr(manager.block_allocator, name):
+            around(manager.block_allocator, name, count)
+    table = importlib.import_module("vllm.core.block.block_table").BlockTable
+    around(table, "get_num_blocks_touched_by_append_slots", count)
+    around(manager, "can_swap_in", can_swap_in)

@@ -151,7 +151,7 @@ class Corrected:
         self._sink = sink
         self._carried: dict[int, str] = {}  # block: its published hash
 
-    def emit(self, ev: str, **fields: Any) -> None:
+    def emit(self, ev: str, /, **fields: Any) -> None:
         if ev == "seal":
             self._carried[fields["block"]] = fields["published"]
         elif ev == "evict":
