@@ -87,7 +87,7 @@ def _set(world: World, module: Module, node: ast.AST, element: ir.Type) -> ir.Ty
 
 
 def _named(world: World, module: Module, node: ast.Name, name: str) -> ir.Type:
-    simple = {"int": ir.NAT, "bool": ir.BOOL}
+    simple: dict[str, ir.Type] = {"int": ir.NAT, "bool": ir.BOOL}
     if name in simple and name not in module.names:
         return simple[name]
     found = resolve(world.modules, module, name)
