@@ -63,6 +63,17 @@ def test_every_log_is_well_formed(log: Log) -> None:
     assert opened.problem is None
 
 
+@each_log
+def test_the_fault_is_caught_by_its_rule_and_the_fix_is_silent(log: Log) -> None:
+    checker = pytest.importorskip("kvsan.checker", reason="the checker is not there yet")
+    if not hasattr(checker, "check"):
+        pytest.skip("the checker is not there yet")
+    report, scenario = checker.check(CORPUS / log.path), SCENARIOS[log.scenario]
+    found = [(violation.rule, violation.line) for violation in report.violations]
+    assert report.verdict == ("VIOLATED" if log.broken else "HOLDS")
+    assert found[:1] == ([(scenario.rule, scenario.line)] if log.broken else [])
+
+
 def test_every_faulty_release_has_a_log_without_the_fault_beside_it() -> None:
     for name in SCENARIOS:
         broken = [read(CORPUS / log.path)[1] for log in logs() if log.scenario == name and log.broken]

@@ -62,6 +62,7 @@ class Ledger:
         self._sink, self._tables, self._counts, self._free = sink, tables, counts, free
         self._names: dict[str, dict[object, str]] = {}  # by kind
         self._shown_free: int | None = None
+        self._below: dict[str, int] = {}  # branch: first position inside its window
         self.call: Call | None = None
 
     def name_of(self, key: object, kind: str = "h") -> str:
@@ -101,8 +102,7 @@ class Ledger:
         self._write_notes(call.pool)
         self._write_begins(call, old_tables, new_tables)
         self._write_notes(call.copies)
-        for branch, first in call.windows.items():
-            self._sink.emit("window", branch=branch, **{"from": first})
+        self._write_windows(call, new_tables)
         self._write_notes(call.seals)
         self._write_views(old_counts)
 
@@ -132,6 +132,16 @@ class Ledger:
             for first, last in runs(changed):
                 blocks = new_row[first : last + 1]
                 self._sink.emit("map", branch=branch, pos=first, block=blocks if last > first else blocks[0])
+
+    def _write_windows(self, call: Call, tables: Tables) -> None:
+        """What leaves a window leaves the table: last, since a copy of the same call may still read it."""
+        for child, parent in call.forks.items():
+            self._below[child] = self._below.get(parent, 0)
+        for branch, first in call.windows.items():
+            self._sink.emit("window", branch=branch, **{"from": first})
+            for pos in range(self._below.get(branch, 0), first):
+                self._sink.emit("unmap", branch=branch, pos=pos, block=tables[branch][pos])
+            self._below[branch] = first
 
     def _write_views(self, old_counts: Counts) -> None:
         for block, count in sorted(self._counts().items()):

@@ -29,6 +29,7 @@ class Scenario:
     faulty: tuple[str, ...]  # releases, as build names them
     fixed: tuple[str, ...]
     rule: str  # broken by the faulty releases
+    line: int  # of their logs, where it is broken first
     drive: Callable[[Sink], None]
     header: dict[str, Any]  # discipline, block_size, blocks and more
     packages: tuple[str, ...] = ("vllm",)  # whose __init__ is skipped, where the release has them
@@ -42,6 +43,7 @@ SCENARIOS = {
         faulty=("nano-vllm-npu-0.0.2",),
         fixed=("nano-vllm-fork-20260210",),
         rule="hit_is_live",
+        line=42,
         drive=nano.same_block_under_another_prefix,
         header={"discipline": "append_only", "block_size": 4, "blocks": 5, "ref_counts": "owners"},
         packages=nano.PACKAGES,
@@ -51,6 +53,7 @@ SCENARIOS = {
         faulty=("sglang-0.5.23",),
         fixed=(),
         rule="free_once",
+        line=11,
         drive=lambda sink: sglang.freed_on_cancel_and_on_completion(sink, guarded=False),
         corrected=lambda sink: sglang.freed_on_cancel_and_on_completion(sink, guarded=True),
         header={"discipline": "page_tree", "block_size": 1, "blocks": 5, "null_block": 0},
@@ -61,6 +64,7 @@ SCENARIOS = {
         faulty=("vllm-0.3.3",),
         fixed=("vllm-0.4.0",),
         rule="free_once",
+        line=23,
         drive=v0_drive.ring_fork_then_free,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 8, "ref_counts": "owners"},
     ),
@@ -69,6 +73,7 @@ SCENARIOS = {
         faulty=("vllm-0.3.3",),
         fixed=("vllm-0.4.0",),
         rule="ref_count_agrees",
+        line=14,
         drive=v0_drive.ring_fork_of_a_wrapped_table,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 8, "ref_counts": "owners"},
     ),
@@ -77,6 +82,7 @@ SCENARIOS = {
         faulty=("vllm-0.4.2",),
         fixed=("vllm-0.4.3",),
         rule="hit_is_live",
+        line=35,
         drive=v0_drive.evicted_block_keeps_its_hash,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 4, "ref_counts": "owners"},
     ),
@@ -85,6 +91,7 @@ SCENARIOS = {
         faulty=("vllm-0.5.4",),
         fixed=("vllm-0.6.2",),
         rule="reservation_covers",
+        line=39,
         drive=v0_drive.swap_in_of_cached_blocks,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 5, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
@@ -94,6 +101,7 @@ SCENARIOS = {
         faulty=("vllm-0.6.2",),
         fixed=("vllm-0.6.3",),
         rule="reservation_covers",
+        line=61,
         drive=v0_drive.swap_in_with_a_sampled_token,
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 5, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
@@ -103,6 +111,7 @@ SCENARIOS = {
         faulty=("vllm-0.6.4.post1",),
         fixed=("vllm-0.6.5",),
         rule="hit_is_live",
+        line=82,
         drive=v1_drive.full_hit_recomputes_one_token,
         header={"discipline": "append_only", "block_size": 16, "blocks": 32, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
@@ -112,6 +121,7 @@ SCENARIOS = {
         faulty=("vllm-0.6.5",),
         fixed=("vllm-0.7.0",),
         rule="reservation_covers",
+        line=70,
         drive=v1_drive.failed_admission_keeps_references,
         header={"discipline": "append_only", "block_size": 16, "blocks": 12, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
@@ -121,6 +131,7 @@ SCENARIOS = {
         faulty=("vllm-0.15.0",),
         fixed=("vllm-0.16.0",),
         rule="free_once",
+        line=18,
         drive=v1_transfer_drive.cancel_under_an_inbound_load,
         header={
             "discipline": "append_only",
@@ -138,6 +149,7 @@ SCENARIOS = {
         faulty=("vllm-0.23.0",),
         fixed=("vllm-0.24.0",),
         rule="free_once",
+        line=22,
         drive=v1_late_drive.store_names_a_block_twice,
         header={
             "discipline": "append_only",
@@ -154,6 +166,7 @@ SCENARIOS = {
         faulty=("vllm-0.29.0",),
         fixed=("vllm-0.33.0",),
         rule="hit_is_live",
+        line=22,
         drive=v1_late_drive.salt_that_names_an_adapter,
         header={"discipline": "append_only_cow", "block_size": 4, "blocks": 8, "null_block": 0, "ref_counts": "owners"},
         packages=v1_late_drive.PACKAGES,
@@ -164,6 +177,7 @@ SCENARIOS = {
         faulty=("vllm-0.33.0",),
         fixed=(),
         rule="events_match_cache",
+        line=35,
         drive=v1_late_drive.evicting_one_of_two_copies,
         header={"discipline": "append_only_cow", "block_size": 4, "blocks": 6, "null_block": 0, "ref_counts": "owners"},
         packages=v1_late_drive.PACKAGES,
@@ -220,8 +234,12 @@ def record(log: Log, engine_dir: Path, out: Path) -> None:
         "x_command": f"python -m {module} {log.scenario}{flag} --engine-dir {log.release} --out {out.name}",
         "x_expect": "VIOLATED" if log.broken else "HOLDS",
         "x_rule": scenario.rule,
+        "x_by": "recorded, then corrected" if log.corrected else "recorded",
     }
-    with Recorder(out, engine=engine, version=version, **scenario.header, **provenance) as recorder:
+    if log.broken:
+        provenance["x_line"] = scenario.line
+    header = {"started": "empty", **scenario.header, **provenance}
+    with Recorder(out, engine=engine, version=version, **header) as recorder:
         drive = scenario.corrected if log.corrected else scenario.drive
         assert drive is not None
         drive(recorder)
