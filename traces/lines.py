@@ -25,22 +25,27 @@ class Block:
 def blocks(pieces: Iterable[bytes], line_bytes_max: int) -> Iterator[Block]:
     """Blocks of whole lines, in order. Raises Broken for a line that is too long, and what `pieces` raises.
 
-    When `pieces` raises, the lines that were complete before are yielded first; the open one is dropped.
+    The first block holds a line that is not blank, where the file has one. When `pieces` raises, the lines that were
+    complete before are yielded first; the open one is dropped.
     """
     line, rest = 1, bytearray()
     for piece in without_bom(pieces):
         end = piece.rfind(b"\n") + 1
-        if end:
+        if not end or (line == 1 and is_blank(rest) and is_blank(piece[:end])):
+            rest += piece
+        else:
             data = bytes(rest) + piece[:end] if rest else piece[:end]
             count = data.count(b"\n")
             yield Block(data, line, count)
             line, rest = line + count, bytearray(piece[end:])
-        else:
-            rest += piece
         if len(rest) > line_bytes_max:
             raise too_long(line, line_bytes_max)
     if rest:
-        yield Block(bytes(rest), line, 1, last_is_open=True)
+        yield Block(bytes(rest), line, rest.count(b"\n") + (not rest.endswith(b"\n")), not rest.endswith(b"\n"))
+
+
+def is_blank(data: bytes | bytearray) -> bool:
+    return not data or data.isspace()
 
 
 def too_long(line: int, line_bytes_max: int) -> Broken:

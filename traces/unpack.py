@@ -46,6 +46,11 @@ class Meter:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stored, self.plain = limits, 0, 0
 
+    def charged(self, plain: bytes) -> Iterator[bytes]:
+        """Plain bytes in pieces of the usual size, each charged."""
+        for start in range(0, len(plain), PLAIN_PIECE):
+            yield self.charge(plain[start : start + PLAIN_PIECE])
+
     def charge(self, plain: bytes) -> bytes:
         self.plain += len(plain)
         if self.plain > self.limits.ratio_from and self.plain > self.stored * self.limits.ratio:
@@ -83,7 +88,7 @@ def unzstd(source: Source, limits: Limits) -> Iterator[bytes]:
             while piece:
                 if frame.eof:
                     frame = unpacker.decompressobj()
-                yield meter.charge(frame.decompress(piece))
+                yield from meter.charged(frame.decompress(piece))
                 piece, fresh = frame.unused_data if frame.eof else b"", frame.eof
     except zstandard.ZstdError as error:
         raise damaged("zstd", error) from error
