@@ -30,6 +30,9 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 """What `signal.getsignal` returns: a function, SIG_DFL or SIG_IGN, or None for a handler from outside of Python."""
 
 open_recordings: set[Recording] = set()
+process = [os.getpid()]
+"""The process whose recorders these are."""
+
 earlier: dict[int, Handler] = {}
 
 
@@ -57,8 +60,9 @@ def unwatch(recording: Recording) -> None:
 
 def on_signal(number: int, frame: FrameType | None) -> None:
     """Flush, then do what would have been done without us."""
-    for recording in list(open_recordings):
-        recording.flush_at_signal(FLUSH_SECONDS_MAX)
+    if os.getpid() == process[0]:  # else this is a child that is still being forked, without a writer
+        for recording in list(open_recordings):
+            recording.flush_at_signal(FLUSH_SECONDS_MAX)
     handler = earlier.get(number, signal.SIG_DFL)
     if callable(handler):
         handler(number, frame)
@@ -77,6 +81,7 @@ def on_fork() -> None:
     for recording in list(open_recordings):
         recording.forget_at_fork()
     open_recordings.clear()
+    process[0] = os.getpid()
 
 
 atexit.register(on_exit)

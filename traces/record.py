@@ -93,7 +93,12 @@ class Recorder:
             try:
                 line = encode({"ev": ev, "seq": seq, **fields})
                 event = decode(line)
-                fits = None not in fields.values() and self._checks[type(event)](event)
+                fits = (
+                    event.seq == seq
+                    and "ev" not in fields
+                    and None not in fields.values()
+                    and self._checks[type(event)](event)
+                )
             except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
                 fits = False
             self._lines.append(line if fits else self._encode_carefully(ev, seq, fields))

@@ -76,7 +76,7 @@ def json_lines(draw: st.DrawFn) -> bytes:
     return "\n".join([*head, *map(json.dumps, lines)]).encode()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(mutated())
 def test_mutated_logs_never_raise(data: bytes) -> None:
     reads(data)
@@ -92,7 +92,7 @@ def test_random_bytes_never_raise(data: bytes) -> None:
     reads(data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(json_lines())
 def test_json_that_is_no_log_never_raises(data: bytes) -> None:
     reads(data)

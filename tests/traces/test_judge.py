@@ -67,7 +67,7 @@ def events(draw: st.DrawFn) -> Event:
             continue
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(events())
 def test_a_quick_check_passes_only_what_the_judge_passes(event: Event) -> None:
     if CHECKS[type(event)](event):

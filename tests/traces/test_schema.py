@@ -119,7 +119,7 @@ def lines(draw: st.DrawFn) -> Line:
     return line
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(lines())
 @example({"ev": "write", "branch": None, "holder": "dma", "block": 1, "slots": [0, 1]})
 @example({"ev": "sync", "device": False})
