@@ -127,8 +127,9 @@ grow(100); print("ready", flush=True); time.sleep(60)
 def test_sigint_is_still_a_keyboard_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     script = """
-grow(100); print("ready", flush=True)
+grow(100)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     grow(5)
