@@ -157,6 +157,7 @@ def test_logs_that_wait_for_the_order_analysis_are_these() -> None:
         "tensorrt-llm-15546",
         "tensorrt-llm-8813",
         "tensorrt-llm-8813-partial",
+        "trap-log-of-the-worker-process",
         "vllm-29870",
         "vllm-32255",
         "vllm-47728",
