@@ -53,16 +53,23 @@ class Call:
 class Ledger:
     """Turns engine calls into groups of events.
 
-    `tables` and `counts` read the engine's present block tables and reference counts; `free` its free count.
+    `tables` and `counts` read the engine's present block tables and reference counts, `free` its free count; `null` is
+    its null block.
     """
 
     def __init__(
-        self, sink: Sink, tables: Callable[[], Tables], counts: Callable[[], Counts], free: Callable[[], int]
+        self,
+        sink: Sink,
+        tables: Callable[[], Tables],
+        counts: Callable[[], Counts],
+        free: Callable[[], int],
+        null: int | None = None,
     ) -> None:
         self._sink, self._tables, self._counts, self._free = sink, tables, counts, free
         self._names: dict[str, dict[object, str]] = {}  # by kind
         self._shown_free: int | None = None
         self._below: dict[str, int] = {}  # branch: first position inside its window
+        self.null = null
         self.call: Call | None = None
 
     def name_of(self, key: object, kind: str = "h") -> str:
@@ -91,6 +98,10 @@ class Ledger:
         finally:
             self.call = None
             self._write(call, old_tables, old_counts)
+
+    def below(self, branch: str) -> int:
+        """The first position inside the window of `branch`, as the log has it."""
+        return self._below.get(branch, 0)
 
     def quiescent(self) -> None:
         self._sink.emit("quiescent")
@@ -136,11 +147,12 @@ class Ledger:
     def _write_windows(self, call: Call, tables: Tables) -> None:
         """What leaves a window leaves the table: last, since a copy of the same call may still read it."""
         for child, parent in call.forks.items():
-            self._below[child] = self._below.get(parent, 0)
+            self._below[child] = self.below(parent)
         for branch, first in call.windows.items():
             self._sink.emit("window", branch=branch, **{"from": first})
-            for pos in range(self._below.get(branch, 0), first):
-                self._sink.emit("unmap", branch=branch, pos=pos, block=tables[branch][pos])
+            for pos in range(self.below(branch), first):
+                if tables[branch][pos] != self.null:
+                    self._sink.emit("unmap", branch=branch, pos=pos, block=tables[branch][pos])
             self._below[branch] = first
 
     def _write_views(self, old_counts: Counts) -> None:

@@ -106,6 +106,17 @@ SCENARIOS = {
         header={"discipline": "paged_cow", "block_size": 4, "blocks": 5, "ref_counts": "owners"},
         unused=v1_drive.UNUSED,
     ),
+    "vllm-20512": Scenario(
+        issue="vllm-project/vllm#20512",
+        faulty=("vllm-0.6.2",),
+        fixed=(),
+        rule="entry_is_held",
+        line=28,
+        drive=lambda sink: v0_drive.fork_behind_a_window(sink, mended=False),
+        corrected=lambda sink: v0_drive.fork_behind_a_window(sink, mended=True),
+        header={"discipline": "paged_cow", "block_size": 4, "blocks": 8, "null_block": 0, "ref_counts": "owners"},
+        unused=v1_drive.UNUSED,
+    ),
     "vllm-11186": Scenario(
         issue="vllm-project/vllm#11186",
         faulty=("vllm-0.6.4.post1",),

@@ -153,6 +153,23 @@ def swap_in_with_a_sampled_token(sink: Sink) -> None:
         ledger.quiescent()
 
 
+def fork_behind_a_window(sink: Sink, mended: bool) -> None:
+    """A sequence whose first block left the window is forked once that block is another's."""
+    manager = v0_prefix.manager_class()(BLOCK_SIZE, 8, 0, watermark=0.0, sliding_window=BLOCK_SIZE)
+    null = manager.block_allocator.allocate_or_get_null_block()  # taken at first use; now, so that it is block 0
+    ledger, driver = v0_prefix.watch(manager, sink), Driver(manager)
+    parent = driver.admit(0, list(range(17)))
+    parent.data.update_num_computed_tokens(17)
+    driver.append(parent, 100)
+    other = driver.admit(1, [200, 201, 202])
+    if mended:  # the link of the first block inside the window leads to the null block, as the table has it
+        manager.block_tables[0].blocks[1]._prev_block = null
+    child = driver.fork(parent, 2)
+    for seq in (other, child, parent):
+        driver.finish(seq)
+    ledger.quiescent()
+
+
 def _resume(driver: Driver, sink: Sink, swapped: Any, others: list[Any]) -> bool:
     """Swap in as soon as the manager says yes; each no lets another sequence finish first. False: the engine died."""
     try:

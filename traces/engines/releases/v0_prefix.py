@@ -1,4 +1,4 @@
-"""vLLM V0 `BlockSpaceManagerV2` with prefix caching (0.4.2 to 0.6.3).
+"""vLLM V0 `BlockSpaceManagerV2` (0.4.2 to 0.6.3), with prefix caching or without.
 
 An identity stands while the allocator's map from hash to block holds it: it is sealed when it enters the map and
 evicted when it leaves it, and not when the evictor hands its block out. That difference is the fault of
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kvsan.traces.engines.releases.hooks import WatchedDict, around
-from kvsan.traces.engines.releases.ledger import Ledger, Note, Sink
+from kvsan.traces.engines.releases.ledger import Call, Ledger, Note, Sink
 
 
 def manager_class() -> Any:
@@ -31,7 +31,12 @@ def watch(manager: Any, sink: Sink) -> Ledger:
         rows = {str(seq): list(table.physical_block_ids) for seq, table in manager.block_tables.items()}
         return {seq: row if pool.all_block_ids.issuperset(row) else [] for seq, row in rows.items()}
 
-    ledger = Ledger(sink, tables, lambda: dict(pool._refcounter._refcounts), pool.get_num_free_blocks)
+    null = getattr(manager.block_allocator, "_null_block", None)
+    null_id = None if null is None else null.block_id
+    counts = pool._refcounter._refcounts
+    ledger = Ledger(
+        sink, tables, lambda: {b: n for b, n in counts.items() if b != null_id}, pool.get_num_free_blocks, null_id
+    )
     _watch_pool(pool, ledger)
     _watch_calls(manager, ledger)
     return ledger
@@ -39,7 +44,7 @@ def watch(manager: Any, sink: Sink) -> Ledger:
 
 def _watch_pool(pool: Any, ledger: Ledger) -> None:
     taken: set[int] = set()  # given out by the evictor, not yet counted
-    counter, free_set = pool._refcounter, pool._hashless_allocator
+    counter, free_set = pool._refcounter, getattr(pool, "_hashless_allocator", pool)
 
     def take(original: Any) -> int:
         block: int = original()
@@ -81,9 +86,11 @@ def _watch_pool(pool: Any, ledger: Ledger) -> None:
     for name in ("_allocate_new_block_id", "_allocate_block_id"):  # the second from 0.5
         if hasattr(free_set, name):
             around(free_set, name, take)
-    around(pool.evictor, "evict", evict)
     around(counter, "incr", incr)
     around(counter, "decr", decr)
+    if free_set is pool:
+        return
+    around(pool.evictor, "evict", evict)
     around(pool, "_incr_refcount_cached_block", hit)
     pool._cached_blocks = WatchedDict(pool._cached_blocks, stored, dropped)
 
@@ -105,11 +112,25 @@ def _watch_calls(manager: Any, ledger: Ledger) -> None:
             call.begins.append(Note("grow", {"branch": branch, "tokens": seq.get_len() - lengths[branch]}))
             lengths[branch] = seq.get_len()
             cows = original(seq, *args)
+            leave_window(call, branch, manager.block_tables[seq.seq_id])
             pairs = [(src, dst) for src, targets in cows.items() for dst in targets] if isinstance(cows, dict) else cows
             for source, target in pairs:
                 slots = [0, manager.block_size]
                 call.copies.append(Note("copy", {"branch": branch, "src": source, "dst": target, "slots": slots}))
             return cows
+
+    def fork(original: Any, parent: Any, child: Any) -> None:
+        branch = str(child.seq_id)
+        with ledger.calling(branch) as call:
+            call.forks[branch] = str(parent.seq_id)
+            lengths[branch] = lengths[str(parent.seq_id)]
+            original(parent, child)
+
+    def leave_window(call: Call, branch: str, table: Any) -> None:
+        """Entries that the manager has replaced by the null block."""
+        below = sum(1 for block in table.physical_block_ids if block == ledger.null)
+        if below > ledger.below(branch):
+            call.windows[branch] = below
 
     def free(original: Any, seq: Any) -> None:
         with ledger.calling(str(seq.seq_id)):
@@ -126,7 +147,7 @@ def _watch_calls(manager: Any, ledger: Ledger) -> None:
         with ledger.calling(str(seq.seq_id)):
             return original(group)
 
-    for wrapper in (allocate, append_slots, free, swap_out, swap_in):
+    for wrapper in (allocate, append_slots, fork, free, swap_out, swap_in):
         around(manager, wrapper.__name__, failing(wrapper, ledger))
     _watch_promises(manager, ledger)
 
