@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word, type_of, variable_of
 from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.labels import LABELS, split_doc
 from kvsan.spec.lang.source import Module, resolve
 from kvsan.spec.lang.world import Head, World
 
 STEP_KINDS = ("event", "settling", "action", "helper", "invariant", "witness", "initial")
 RULE_KINDS = {"rule": "rule", "order_rule": "order", "step_rule": "step", "ghost_rule": "ghost", "lint": "lint"}
-LABELS = ("Source", "Catches", "Except", "Deviates")
 
 
 def declare(world: World, state: str | None) -> None:
@@ -164,7 +163,10 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
             "exactly one of " + ", ".join([*STEP_KINDS, *RULE_KINDS]),
             "keep one decorator",
         )
-    if node.name in world.heads or node.name in world.rules:
+    taken = world.heads.get(node.name) or world.rules.get(node.name)
+    if taken is not None and taken.module in (module, module.name):
+        return  # reported where the module was read
+    if taken is not None:
         world.report.add(
             "duplicate-name",
             f"the specification has two definitions of `{node.name}`",
@@ -187,7 +189,7 @@ def name_span(module: Module, node: ast.FunctionDef) -> Span:
 
 def _rule(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
     doc = ast.get_docstring(node) or ""
-    statement, labels = labels_of(doc)
+    statement, labels = split_doc(doc)
     span = name_span(module, node)
     if not doc:
         _no_docstring(world, f"rule `{node.name}`", span)
@@ -201,23 +203,6 @@ def _rule(world: World, module: Module, node: ast.FunctionDef, kind: str) -> Non
             f"add a line `{missing[0]}: ...` to its docstring",
         )
     world.rules[node.name] = ir.RuleDecl(node.name, kind, statement, labels, module.name, span)
-
-
-def labels_of(doc: str) -> tuple[str, dict[str, str]]:
-    """The statement of a rule's docstring, and its labelled sentences (continuation lines joined)."""
-    statement: list[str] = []
-    labels: dict[str, str] = {}
-    current = ""
-    for line in doc.splitlines():
-        found = re.match(r"\s*(" + "|".join(LABELS) + r"):\s*(.*)", line)
-        if found:
-            current = found[1]
-            labels[current] = found[2].strip()
-        elif current:
-            labels[current] = f"{labels[current]} {line.strip()}".strip()
-        else:
-            statement.append(line.strip())
-    return " ".join(part for part in statement if part), labels
 
 
 def _no_docstring(world: World, what: str, span: Span) -> None:
@@ -282,7 +267,7 @@ def _state_param(world: World, module: Module, node: ast.FunctionDef) -> tuple[s
         f"s: {world.state or 'the state class'}",
         f"write def {node.name}(s: {world.state or 'Model'}, ...)",
     )
-    return (args[0].arg if args and args[0].arg == "s" else ""), args[1:] if args and args[0].arg == "s" else args
+    return "s", args[1:] if args and args[0].arg == "s" else args
 
 
 def _param(world: World, module: Module, arg: ast.arg, value: ast.expr | None) -> ir.Param:

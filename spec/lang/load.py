@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.check import check, check_calls, check_ghosts
 from kvsan.spec.lang.declare import declare
-from kvsan.spec.lang.diagnostics import Report, Span
+from kvsan.spec.lang.diagnostics import Report
 from kvsan.spec.lang.lower import lower
 from kvsan.spec.lang.source import read_modules
 from kvsan.spec.lang.statements import step as parse_step
-from kvsan.spec.lang.walk import all_expressions, all_statements, every
+from kvsan.spec.lang.subtract import check_subtraction
 from kvsan.spec.lang.world import World
 
 
@@ -30,8 +30,14 @@ def load(source: str | Path | ModuleType) -> ir.Spec:
     declare(world, state)
     steps = {head.name: parse_step(world, head) for head in world.heads.values()}
     check_calls(world, steps)
+    clean = not report.diagnostics
+    check(world, steps)
+    if not any(d.code == "recursion" for d in report.diagnostics):
+        texts = {str(m.path): m.path.read_text(encoding="utf-8").splitlines() for m in modules.values()}
+        check_subtraction(steps, world.variables, texts, report)
+    lowered = {n: lower(s, steps) for n, s in steps.items()} if clean else {}
+    check_ghosts(world, lowered)
     report.raise_if_any()
-    lowered = {n: lower(s, steps) for n, s in steps.items()}
     return ir.Spec(
         name,
         str(next(iter(modules.values())).path),
@@ -51,38 +57,3 @@ def _split(source: str | Path | ModuleType) -> tuple[str | Path | ModuleType, st
         if state.isidentifier():
             return where, state
     return source, None
-
-
-def calls(step: ir.Step) -> Iterable[tuple[str, Span]]:
-    """The steps that a step calls, each with the place of the call."""
-    for statement in all_statements(step.body):
-        if isinstance(statement, ir.CallStmt):
-            yield statement.step, statement.span
-    parts = [*all_expressions(step.body), *(every(step.result) if step.result else ())]
-    for part in parts:
-        if isinstance(part, ir.CallExpr):
-            yield part.step, part.span
-
-
-def check_calls(world: World, steps: Mapping[str, ir.Step]) -> None:
-    """Report every call that closes a cycle."""
-    done: set[str] = set()
-
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        for callee, span in calls(steps[name]):
-            if callee in (*above, name):
-                cycle = [*above, name][[*above, name].index(callee) :]
-                world.report.add(
-                    "recursion",
-                    "steps call each other in a circle: " + " -> ".join([*cycle, callee]),
-                    span,
-                    "calls that end",
-                    "write the levels out, or loop over row(s.variable, first)",
-                )
-            elif callee not in done:
-                visit(callee, (*above, name))
-        done.add(name)
-
-    for name in steps:
-        if name not in done:
-            visit(name, ())

@@ -62,7 +62,9 @@ def test_functional_form_agrees_with_plain_python(name: str, step: str, seed: in
 def without_constants_and_ghosts(world: World, state: interpret.Plain) -> interpret.Plain:
     """What a replay machine holds: Const scalars are in its code, ghosts are the explorer's."""
     variables = world.spec.variables
-    return {n: e for n, e in state.items() if not ((variables[n].const and not variables[n].keys) or variables[n].ghost)}
+    return {
+        n: e for n, e in state.items() if not ((variables[n].const and not variables[n].keys) or variables[n].ghost)
+    }
 
 
 @pytest.mark.parametrize(("name", "step"), EVENTS)

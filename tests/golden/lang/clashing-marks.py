@@ -1,0 +1,46 @@
+"""Bad on purpose: a constant ghost, a derived member."""
+
+from __future__ import annotations
+
+from kvsan.spec.lang import Const, Derived, Ghost, Map, Sort, State, event, obey, rule
+
+
+class Block(Sort):
+    """A physical block."""
+
+
+class Branch(Sort):
+    """A sequence."""
+
+
+class Pool(State):
+    """What is known of blocks."""
+
+    held: Map[Block, bool]
+    odd: Const[Ghost[Map[Block, bool]]]
+    who: Derived[Map[Block, Branch | None]]
+
+
+@rule
+def alloc_from_free() -> None:
+    """An allocated block was free.
+
+    Source: ours.
+    Catches: a block handed out twice.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+
+
+@event
+def alloc(s: Pool, b: Block) -> None:
+    """The pool hands out a block."""
+    obey(alloc_from_free, not s.held[b], "block {b} is not free")
+    s.held[b] = True
+
+
+@event
+def probe(s: Pool, b: Block, r: Branch) -> None:
+    """A step with a mistake."""
+    if s.who[b] is None and s.odd[b]:
+        s.who[b] = r

@@ -1,0 +1,4 @@
+"""Bad on purpose: no Python."""
+
+def alloc(s:
+    pass

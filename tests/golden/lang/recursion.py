@@ -1,0 +1,43 @@
+"""Bad on purpose: helpers call each other."""
+
+from __future__ import annotations
+
+from kvsan.spec.lang import Map, Sort, State, event, helper, obey, rule
+
+
+class Block(Sort):
+    """A physical block."""
+
+
+class Pool(State):
+    """What is known of blocks."""
+
+    held: Map[Block, bool]
+
+
+@rule
+def alloc_from_free() -> None:
+    """An allocated block was free.
+
+    Source: ours.
+    Catches: a block handed out twice.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+
+
+@event
+def alloc(s: Pool, b: Block) -> None:
+    """The pool hands out a block."""
+    obey(alloc_from_free, not s.held[b], "block {b} is not free")
+    s.held[b] = True
+
+
+@helper
+def even(s: Pool, b: Block) -> bool:
+    return not odd(s, b)
+
+
+@helper
+def odd(s: Pool, b: Block) -> bool:
+    return s.held[b] and not even(s, b)

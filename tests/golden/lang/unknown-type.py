@@ -1,0 +1,41 @@
+"""Bad on purpose: types that the language does not know."""
+
+from __future__ import annotations
+
+from kvsan.spec.lang import Map, Sort, State, event, obey, rule
+
+
+class Block(Sort):
+    """A physical block."""
+
+
+class Pool(State):
+    """What is known of blocks."""
+
+    held: Map[Block, bool]
+    names: Map[Block, str]
+    list: Map[Block, list[Block]]
+
+
+@rule
+def alloc_from_free() -> None:
+    """An allocated block was free.
+
+    Source: ours.
+    Catches: a block handed out twice.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+
+
+@event
+def alloc(s: Pool, b: Block) -> None:
+    """The pool hands out a block."""
+    obey(alloc_from_free, not s.held[b], "block {b} is not free")
+    s.held[b] = True
+
+
+@event
+def probe(s: Pool, b: Blok, n: float) -> None:
+    """A step with a mistake."""
+    s.held[b] = n

@@ -1,0 +1,45 @@
+"""Bad on purpose: comprehensions, slices, powers."""
+
+from __future__ import annotations
+
+from kvsan.spec.lang import Map, Sort, State, event, obey, row, rule
+
+
+class Block(Sort):
+    """A physical block."""
+
+
+class Pool(State):
+    """What is known of blocks."""
+
+    held: Map[Block, bool]
+
+
+@rule
+def alloc_from_free() -> None:
+    """An allocated block was free.
+
+    Source: ours.
+    Catches: a block handed out twice.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+
+
+@event
+def alloc(s: Pool, b: Block) -> None:
+    """The pool hands out a block."""
+    obey(alloc_from_free, not s.held[b], "block {b} is not free")
+    s.held[b] = True
+
+
+@event
+def probe(s: Pool, b: Block) -> None:
+    """A step with a mistake."""
+    a = [x for x in row(s.held, b)]
+    c = {x for x in b}
+    d = {x: x for x in b}
+    e = sorted(b)
+    s.held[b] = s.held[b][1:] == 2**3
+    f = g = b
+    s.held.clear()

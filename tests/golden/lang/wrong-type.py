@@ -1,0 +1,59 @@
+"""Bad on purpose: values of other types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kvsan.spec.lang import Map, Set, Sort, State, UpTo, event, obey, only, rule
+
+
+class Block(Sort):
+    """A physical block."""
+
+
+Count = Annotated[int, UpTo("count")]
+
+
+class Pool(State):
+    """What is known of blocks."""
+
+    held: Map[Block, bool]
+    owners: Map[Block, Count]
+    marks: Map[Block, Set[Count]]
+
+
+@rule
+def alloc_from_free() -> None:
+    """An allocated block was free.
+
+    Source: ours.
+    Catches: a block handed out twice.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+
+
+@event
+def alloc(s: Pool, b: Block) -> None:
+    """The pool hands out a block."""
+    obey(alloc_from_free, not s.held[b], "block {b} is not free")
+    s.held[b] = True
+
+
+@event
+def probe(s: Pool, b: Block) -> None:
+    """A step with a mistake."""
+    s.owners[b] = True
+    s.held[b] = s.owners[b]
+    s.marks[b] = b
+    s.held[s.marks[b]] = True
+    s.held[b] = b in s.owners[b]
+    s.marks[b] = s.marks[b] | s.owners[b]
+    s.marks[b] = only(b)
+
+
+@event
+def count(s: Pool, b: Block) -> None:
+    """Owners come and are judged."""
+    s.owners[b] += 1
+    obey(alloc_from_free, s.owners[b] > 0, "{b}")
