@@ -16,7 +16,7 @@ from pathlib import Path
 from kvsan.traces.engines.output import HEADER, PATH, recording
 from kvsan.traces.engines.plugin import release
 
-FAMILIES = ("v0", "v1")
+FAMILIES = ("v0", "v1", "live")
 
 
 def scenarios() -> dict[str, Callable[[], None]]:

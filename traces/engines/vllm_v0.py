@@ -53,6 +53,7 @@ class V0Recorder:
         self.hashes = Names("h")
         self.lengths: dict[str, int] = {}
         self.calls: list[EngineCall] = []
+        self.launches = 0
         pools = {}
         if manager.num_total_cpu_blocks:
             pools = {"pools": {"cpu": {"blocks": manager.num_total_cpu_blocks, "block_size": self.block_size}}}
@@ -163,6 +164,10 @@ class V0Recorder:
                         call.copies.append(Copy(name, source, target, (0, held)))
 
 
+RECORDERS: list[V0Recorder] = []
+"""The recorders of this process, by virtual engine: the workers of the same process log their launches there."""
+
+
 def _is_null(block: Any) -> bool:
     return type(block).__name__ == "NullBlock"
 
@@ -192,7 +197,7 @@ def _manager_class() -> Any:
 
 
 def _hook_manager(manager: Any, version: str) -> None:
-    after(manager, "__init__", lambda self, _, *a, **k: setattr(self, MARK, V0Recorder(self, version)))
+    after(manager, "__init__", lambda self, _, *a, **k: _attach(self, version))
 
     def waiting(group: Any) -> list[Any]:
         return [seq for seq in group.get_seqs() if seq.status.name == "WAITING"]
@@ -217,6 +222,12 @@ def _hook_manager(manager: Any, version: str) -> None:
         lambda self, parent_seq, child_seq: [parent_seq, child_seq] if known(self, parent_seq) else [],
         lambda recorder, call, seqs: recorder.forked(call, *seqs),
     )
+
+
+def _attach(manager: Any, version: str) -> None:
+    recorder = V0Recorder(manager, version)
+    setattr(manager, MARK, recorder)
+    RECORDERS.append(recorder)
 
 
 def _first(done: Any) -> Any:

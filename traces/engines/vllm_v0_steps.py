@@ -1,2 +1,102 @@
+"""Device work of vLLM 0.6.2 (V0): one `step` for each launch of the model, and what the host learns of it.
+
+A launch is what the worker runs for one scheduling round: the copies of copy-on-write, then the forward pass, which
+writes the slots of its slot mapping and reads each sequence. All of it is queued on one stream. Copies and tables come
+from the request that the scheduler sends, the slots written from the mapping that the kernel gets.
+
+`done` is logged when the model runner returns with its sampled tokens: that is when the host has learned it.
+Not recorded: multi-step scheduling and pipeline stages other than the last, which launch more than they return for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from itertools import groupby
+from typing import Any  # an engine's objects carry no types that we could import here
+
+from kvsan.traces.engines.hooks import WATCH, wrap
+from kvsan.traces.engines.vllm_v0 import RECORDERS, V0Recorder
+
+STREAM = "main"
+RUNNERS = (("vllm.worker.cpu_model_runner", "CPUModelRunner"), ("vllm.worker.model_runner", "ModelRunner"))
+
+_current: list[Any] = []  # the request that a worker of this process is executing
+
+
 def install(version: str) -> None:
-    pass
+    """Hook the worker and whichever model runners can be imported here."""
+    base = importlib.import_module("vllm.worker.worker_base").LocalOrDistributedWorkerBase
+    wrap(base, "execute_model", _around_worker)
+    for module, name in RUNNERS:
+        with contextlib.suppress(ImportError):
+            wrap(getattr(importlib.import_module(module), name), "execute_model", _around_runner)
+
+
+def _around_worker(original: Any, self: Any, execute_model_req: Any = None) -> Any:
+    _current.append(execute_model_req)
+    try:
+        return original(self, execute_model_req)
+    finally:
+        _current.pop()
+
+
+def _around_runner(original: Any, self: Any, model_input: Any, *args: Any, **kwargs: Any) -> Any:
+    request = _current[-1] if _current else None
+    recorder = _recorder(request)
+    op = None
+    if recorder is not None and kwargs.get("num_steps", 1) == 1:
+        op = WATCH.run(_launch, recorder, request, model_input)
+    result = original(self, model_input, *args, **kwargs)
+    if recorder is not None and op is not None:
+        WATCH.run(lambda: recorder.log.emit("done", op=op))
+    return result
+
+
+def _recorder(request: Any) -> V0Recorder | None:
+    """The recorder of the block manager that scheduled this request; none while the engine measures its memory."""
+    if request is None or WATCH.broken or request.virtual_engine >= len(RECORDERS):
+        return None
+    return RECORDERS[request.virtual_engine]
+
+
+def _launch(recorder: V0Recorder, request: Any, model_input: Any) -> str | None:
+    """Write the step. Returns its op, or None where the batch is not the manager's (a warm-up)."""
+    sequences = [
+        (recorder.branches.known(number), data.get_len())
+        for group in request.seq_group_metadata_list
+        for number, data in group.seq_data.items()
+    ]
+    if any(branch is None for branch, _ in sequences):
+        return None
+    recorder.launches += 1
+    op = f"s{recorder.launches}"
+    recorder.log.emit(
+        "step", op=op, stream=STREAM,
+        copies=[[source, target, 0, recorder.block_size] for source, target in request.blocks_to_copy],
+        writes=_writes(recorder.block_size, [branch for branch, _ in sequences], model_input),
+        reads=[[branch, length] for branch, length in sequences],
+    )  # fmt: skip
+    return op
+
+
+def _writes(block_size: int, branches: list[str | None], model_input: Any) -> list[list[object]]:
+    """The slot mapping, cut up by sequence and by block. Slot -1 is padding."""
+    slots: list[int] = model_input.attn_metadata.slot_mapping.flatten().tolist()
+    counts = list(model_input.query_lens or [1] * len(branches))
+    writes: list[list[object]] = []
+    start = 0
+    for branch, count in zip(branches, counts, strict=True):
+        mine = [slot for slot in slots[start : start + count] if slot >= 0]
+        writes += [[branch, block, low, high + 1] for block, low, high in _runs(mine, block_size)]
+        start += count
+    return writes
+
+
+def _runs(slots: list[int], block_size: int) -> list[tuple[int, int, int]]:
+    """Neighbouring slots of one block as (block, first, last)."""
+    runs = []
+    for _, members in groupby(enumerate(slots), key=lambda item: (item[1] // block_size, item[1] - item[0])):
+        run = [slot for _, slot in members]
+        runs.append((run[0] // block_size, run[0] % block_size, run[-1] % block_size))
+    return runs
