@@ -6,8 +6,9 @@ only collect facts while the call runs, and `EngineCall.write` puts them down af
 
 1. branches that end, entries that fall out of a table;
 2. tokens that arrive;
-3. what was taken, found or dropped, in the engine's own order, then the table entries that show it;
-4. copies that are due to the call, the blocks that it gave back, the identities that it registered;
+3. what was taken, found or dropped, in the engine's own order, then the table entries that show it, each with the
+   copy that fills it;
+4. the identities that it registered, the blocks that it gave back;
 5. forks, and last the engine's own counts and tables.
 
 A fact is never dropped or moved across another fact about the same block: a block that is given back and taken again
@@ -240,9 +241,8 @@ class _Writer:
         for entry in list(entries):
             self._map(entry)
             self.taken[entry.place] -= 1
+            self._copy_into(entry)
         self.entries = [entry for entry in self.entries if entry not in entries]
-        for copy in [copy for copy in self.copies if not self._waits(copy.target)]:
-            self._copy(copy)
         for seal in [seal for seal in self.seals if not self._waits(seal.place)]:
             self._seal(seal)
         self._free_owed([place for place in self.owed if not self._replaced(place)])
@@ -268,11 +268,13 @@ class _Writer:
         while row and row[-1] is None:
             row.pop()
 
-    def _copy(self, copy: Copy) -> None:
-        fields: dict[str, object] = {"branch": copy.branch, "src": copy.source[1], "dst": copy.target[1]}
-        fields |= {"slots": list(copy.slots), "src_pool": copy.source[0], "dst_pool": copy.target[0]}
-        self.out.emit("copy", **fields)
-        self.copies.remove(copy)
+    def _copy_into(self, entry: Entry) -> None:
+        """What the entry's block is filled from: the one it has just replaced."""
+        for copy in [c for c in self.copies if (c.branch, c.target) == (entry.branch, entry.place)]:
+            fields: dict[str, object] = {"branch": copy.branch, "src": copy.source[1], "dst": copy.target[1]}
+            fields |= {"slots": list(copy.slots), "src_pool": copy.source[0], "dst_pool": copy.target[0]}
+            self.out.emit("copy", **fields)
+            self.copies.remove(copy)
 
     def _seal(self, seal: Seal) -> None:
         fields: dict[str, object] = {"pool": seal.place[0], "block": seal.place[1], "hash": seal.hash}

@@ -76,7 +76,9 @@ def beam_search() -> None:
 
 def stop_midway() -> None:
     """Two prompts, n=3 each; the branches that draw a stop token end early, the others go on."""
-    generate(engine(), [5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15], n=3, max_tokens=8, stop_token_ids=list(range(0, 128, 5)))
+    generate(
+        engine(), [5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15], n=3, max_tokens=8, stop_token_ids=list(range(0, 128, 5))
+    )
 
 
 def preempt() -> None:

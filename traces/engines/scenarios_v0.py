@@ -33,7 +33,12 @@ class Manager:
 
     def request(self, prompt: list[int]) -> Any:
         """A group of one waiting sequence."""
-        inputs: dict[str, object] = {"type": "token", "prompt_token_ids": prompt, "prompt": None, "multi_modal_data": {}}
+        inputs: dict[str, object] = {
+            "type": "token",
+            "prompt_token_ids": prompt,
+            "prompt": None,
+            "multi_modal_data": {},
+        }
         number = self._id()
         seq = self.sequences.Sequence(number, inputs, BLOCK_SIZE)
         return self.sequences.SequenceGroup(str(number), [seq], arrival_time=0.0, sampling_params=self.params)

@@ -57,7 +57,8 @@ def _recorder(request: Any) -> V0Recorder | None:
     """The recorder of the block manager that scheduled this request; none while the engine measures its memory."""
     if request is None or WATCH.broken or request.virtual_engine >= len(RECORDERS):
         return None
-    return RECORDERS[request.virtual_engine]
+    recorder: V0Recorder = RECORDERS[request.virtual_engine]
+    return recorder
 
 
 def _launch(recorder: V0Recorder, request: Any, model_input: Any) -> str | None:

@@ -1,0 +1,132 @@
+"""The corpus logs of vLLM are what vLLM does: record every scenario again and compare.
+
+The engines live in virtual environments of their own, in the folder that KVSAN_ENGINES names (default `.engines`):
+
+    python -m kvsan.traces.engines.env vllm-0.6.2 --into .engines/vllm-0.6.2
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kvsan.traces.engines.env import DEFAULT, RECIPES, python
+from kvsan.traces.read import open_log
+
+ACCEPTED = Path(__file__).parents[2] / "traces" / "corpus" / "accept"
+ENGINES = Path(os.environ.get("KVSAN_ENGINES", DEFAULT)).absolute()
+COMMAND = "python -m kvsan.traces.engines.scenarios_vllm "
+NAMES = {"branch": "r", "parent": "r", "block": "b", "blocks": "b", "src": "b", "dst": "b", "hash": "h", "op": "o"}
+
+
+def header(path: Path) -> dict[str, Any]:
+    with path.open() as lines:
+        first: dict[str, Any] = json.loads(next(lines))
+    return first
+
+
+def recorded() -> dict[Path, str]:
+    """Corpus logs that a scenario of ours made, and the scenario's name."""
+    commands = {path: str(header(path).get("x_command", "")) for path in sorted(ACCEPTED.glob("vllm-*.jsonl"))}
+    return {path: command.removeprefix(COMMAND) for path, command in commands.items() if command.startswith(COMMAND)}
+
+
+LOGS = recorded()
+each_log = pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+
+
+@each_log
+def test_a_recorded_log_is_well_formed_and_says_where_it_comes_from(path: Path) -> None:
+    log = open_log(path)
+    kinds = {type(event).__name__ for batch in log.batches() for _, event in batch}
+    assert log.problem is None
+    assert {"Admit", "Alloc", "Map", "Free", "Finish", "Ref", "Pool", "Quiescent"} <= kinds
+    says = header(path)
+    assert says["x_expect"] == "HOLDS"
+    assert says["x_scenario"]
+    assert says["discipline"] == ("append_only" if "-v1-" in path.name else "paged_cow")
+    assert f"vllm-{says['version']}" in RECIPES
+
+
+def test_the_recorded_logs_cover_what_engines_do() -> None:
+    wanted = {
+        "fork-three", "fork-five", "full-prompt", "one-slot-tail", "beam-search", "cancel-midway", "abort",
+        "prefix-hit", "prefix-hit-same-step", "evict-and-reuse", "preempt", "preempt-and-resume", "swap-forked-group",
+        "parallel-sampling", "speculative", "lookahead", "equal-full-block",
+    }  # fmt: skip
+    assert wanted <= {re.sub(r"vllm-[\d.]+-(v0|v1|live)-", "", path.stem) for path in LOGS}
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open() as lines:
+        next(lines)
+        for line in lines:
+            yield json.loads(line)
+
+
+def renamed(path: Path) -> Counter[str]:
+    """The events as a multiset, each name and block replaced by its order of appearance."""
+    known: dict[tuple[str, object], str] = {}
+
+    def new(kind: str, value: object) -> object:
+        if isinstance(value, list):
+            return [new(kind, item) for item in value]
+        return known.setdefault((kind, value), f"{kind}{len(known)}")
+
+    def step(event: dict[str, Any]) -> dict[str, Any]:
+        event["copies"] = [[new("b", src), new("b", dst), lo, hi] for src, dst, lo, hi in event["copies"]]
+        event["writes"] = [[new("r", r), new("b", b), lo, hi] for r, b, lo, hi in event["writes"]]
+        event["reads"] = [[new("r", r), upto] for r, upto in event["reads"]]
+        return event
+
+    def rename(event: dict[str, Any]) -> dict[str, Any]:
+        del event["seq"]
+        event |= {key: new(NAMES[key], value) for key, value in event.items() if key in NAMES}
+        return step(event) if event["ev"] == "step" else event
+
+    return Counter(json.dumps(rename(event), sort_keys=True) for event in events(path))
+
+
+def engine_of(path: Path) -> str:
+    return f"vllm-{header(path)['version']}"
+
+
+@cache
+def again(engine: str, folder: Path) -> str:
+    """Record every scenario of one engine again, in as few processes as it allows. Returns what was said."""
+    scenarios = [name for path, name in LOGS.items() if engine_of(path) == engine]
+    whole = [[name] for name in scenarios if name.startswith("live.")]  # one engine for each process
+    parts = [name for name in scenarios if not name.startswith("live.")]
+    said = ""
+    for names in [parts, *whole]:
+        command = [str(python(ENGINES / engine)), *COMMAND.split()[1:], *names, "--into", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        said += done.stderr
+    return said
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorded")
+
+
+@pytest.mark.engine
+@each_log
+def test_recording_again_gives_the_same_events(path: Path, folder: Path) -> None:
+    engine = engine_of(path)
+    if not python(ENGINES / engine).exists():
+        what = f"{engine} is not installed in {ENGINES}: build it with python -m kvsan.traces.engines.env {engine}"
+        warnings.warn(f"NOT RECORDED AGAIN: {what}", stacklevel=1)
+        pytest.skip(what)
+    said = again(engine, folder)
+    assert (folder / path.name).exists(), said[-2000:]
+    assert renamed(folder / path.name) == renamed(path)
