@@ -1,14 +1,12 @@
 """What a type cannot say of an event: ids within their pool, `lo < hi`, one of two fields.
 
-`judge` is the whole truth and names the fault. `quick_checks` are its shortcuts for the hot path, one a kind: true
-means that `judge` finds nothing; false says nothing. A test holds that.
+`judge` is the whole truth and names the fault; `quick.py` has its shortcuts.
 
 An id that `alloc` hands out may be impossible: then the engine's allocator is at fault, not the log, and the rule
 `alloc_from_free` says so.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from kvsan.traces import events as ev
 from kvsan.traces.events import Event
@@ -20,22 +18,6 @@ Size = tuple[int, int]
 
 NOWHERE: Size = (0, 0)
 """The size of a pool that the header does not know: nothing fits into it."""
-
-SIZES_MAX = 4096
-
-
-class Sizes(dict[tuple[str | int | None, str | int | None], Size]):
-    """Sizes by (pool, group) as events name them, worked out from the header once each."""
-
-    def __init__(self, header: Trace) -> None:
-        super().__init__()
-        self.header = header
-
-    def __missing__(self, key: tuple[str | int | None, str | int | None]) -> Size:
-        size = size_of(self.header, *key)
-        if len(self) < SIZES_MAX:
-            self[key] = size
-        return size
 
 
 def size_of(header: Trace, pool: str | int | None, group: str | int | None) -> Size:
@@ -178,61 +160,3 @@ def read_faults(event: ev.Read) -> Iterator[Fault]:
     elif event.block is not None or event.slots is not None:
         path = "block" if event.block is not None else "slots"
         yield Fault(path, f"a branch's read has {path}", "a branch reads its table up to upto; leave it out")
-
-
-Check = Callable[[Any], bool]  # Any: each check is called with the one record it is filed under
-
-
-def quick_checks(header: Trace) -> dict[type[Event], Check]:
-    """For every kind of event a cheap check that passes only what `judge` passes."""
-    sizes = Sizes(header)
-
-    def placed(event: Event) -> bool:
-        return sizes[event.pool, event.group] is not NOWHERE
-
-    def blocks_fit(event: Any) -> bool:
-        block, count = event.block, sizes[event.pool, event.group][0]
-        if type(block) is int:
-            return block < count
-        return None not in block and max(block) < count if block else False
-
-    def slots_fit(event: Any) -> bool:
-        block, slots, (count, size) = event.block, event.slots, sizes[event.pool, event.group]
-        return type(block) is int and block < count and (slots is None or slots[0] < slots[1] <= size)
-
-    def write_fits(event: ev.Write) -> bool:
-        tokens = event.tokens
-        return (
-            (event.branch is None) is not (event.holder is None)
-            and (tokens is None or tokens[0] < tokens[1])
-            and slots_fit(event)
-        )
-
-    def copy_fits(event: ev.Copy) -> bool:
-        (lo, hi), (count, size) = event.slots, sizes[event.pool, event.group]
-        return (
-            event.src_pool is None
-            and event.dst_pool is None
-            and event.src < count
-            and event.dst < count
-            and lo < hi <= size
-        )
-
-    def step_fits(event: ev.Step) -> bool:
-        count, size = sizes[event.pool, event.group]
-        copies_fit = all(src < count and dst < count and lo < hi <= size for src, dst, lo, hi in event.copies)
-        return count > 0 and copies_fit and all(b < count and lo < hi <= size for _, b, lo, hi in event.writes)
-
-    def branch_reads(event: ev.Read) -> bool:
-        plain = event.branch is not None and event.holder is None and event.block is None and event.slots is None
-        return plain and placed(event)
-
-    def unsure(event: Event) -> bool:
-        return False
-
-    checks: dict[type[Event], Check] = dict.fromkeys(ev.EVENT_TYPES.values(), placed)
-    checks |= dict.fromkeys((ev.Free, ev.Map, ev.Unmap, ev.Pin, ev.Unpin, ev.Ref), blocks_fit)
-    checks |= dict.fromkeys((ev.Seal, ev.Hit, ev.Evict, ev.Invalidate), slots_fit)
-    checks |= {ev.Write: write_fits, ev.Copy: copy_fits, ev.Step: step_fits, ev.Read: branch_reads}
-    checks |= {ev.Table: unsure, ev.Sync: unsure}
-    return checks

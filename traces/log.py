@@ -8,9 +8,10 @@ from kvsan.traces.decode import Extension, decode_block
 from kvsan.traces.events import Event
 from kvsan.traces.head import HeaderFields, names_header, parse_header, same_log, split_first_line
 from kvsan.traces.header import Trace
-from kvsan.traces.judge import Check, judge, quick_checks
+from kvsan.traces.judge import judge
 from kvsan.traces.lines import Block, blocks
 from kvsan.traces.problem import Broken, Fault, Gap, LogProblem
+from kvsan.traces.quick import Scanner, scanner
 from kvsan.traces.sequence import Numbers
 from kvsan.traces.sources import Source
 from kvsan.traces.unpack import Limits, plain_bytes
@@ -34,7 +35,7 @@ class Log:
         self.header_fields: HeaderFields = {}
         self.problem: LogProblem | None = None
         self._starts = [0]  # lines before each segment that has been begun
-        self._checks: dict[type, Check] = {}
+        self._unsure: Scanner = lambda events: iter(())  # there is nothing to go through without a header
         try:
             self._read_header()
         except Broken as broken:
@@ -100,12 +101,9 @@ class Log:
 
     def _first_wrong(self, events: Sequence[Item | Extension], header: Trace) -> tuple[int, Fault] | None:
         """The index of the first event that breaks what a type cannot say, with its fault."""
-        find = self._checks.get
-        for index, event in enumerate(events):
-            check = find(type(event))
-            if check is None or check(event) or isinstance(event, Gap | Extension):
-                continue
-            fault = judge(event, header)
+        for index in self._unsure(events):
+            event = events[index]
+            fault = None if isinstance(event, Gap | Extension) else judge(event, header)
             if fault:
                 return index, fault
         return None
@@ -122,7 +120,7 @@ class Log:
         if isinstance(outcome, Fault):
             raise Broken(outcome, rest.first - 1)
         self.header, self.header_fields = outcome
-        self._checks = dict(quick_checks(self.header))
+        self._unsure = scanner(self.header)
 
     def _problem(self, broken: Broken, index: int) -> LogProblem:
         """The break as data. `index`: of the segment it is in."""

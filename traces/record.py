@@ -24,11 +24,13 @@ from typing import Any, Self
 
 import msgspec
 from kvsan.traces import exits
-from kvsan.traces.decode import EXTENSION, Extension, decode_line, decoder
+from kvsan.traces.decode import EXTENSION, Extension, decode_line
+from kvsan.traces.events import EVENT_TYPES
 from kvsan.traces.head import parse_header
 from kvsan.traces.header import SCHEMA, Trace
-from kvsan.traces.judge import judge, quick_checks
+from kvsan.traces.judge import judge
 from kvsan.traces.problem import Fault
+from kvsan.traces.quick import quick_checks
 from kvsan.traces.writer import LINES_A_FLUSH, LogWriter
 
 LINES_QUEUED_MAX = 1 << 16
@@ -91,17 +93,12 @@ class Recorder:
             if threading.get_ident() != MAIN_THREAD and "thread" not in fields:
                 fields["thread"] = threading.current_thread().name
             try:
-                line = encode({"ev": ev, "seq": seq, **fields})
-                event = decode(line)
-                fits = (
-                    event.seq == seq
-                    and "ev" not in fields
-                    and None not in fields.values()
-                    and self._checks[type(event)](event)
-                )
-            except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-                fits = False
-            self._lines.append(line if fits else self._encode_carefully(ev, seq, fields))
+                event = convert({**fields, "seq": seq}, EVENT_TYPES[ev])
+                fits = "seq" not in fields and self._checks[type(event)](event)
+                line = encode(event) if fits else self._encode_carefully(ev, seq, fields)
+            except UNORDINARY:
+                line = self._encode_carefully(ev, seq, fields)
+            self._lines.append(line)
             if not seq % LINES_A_FLUSH:
                 self._make_room()
 
@@ -152,12 +149,13 @@ class Recorder:
     def _encode_carefully(self, ev: str, seq: int, fields: dict[str, object]) -> bytes:
         """The line of an event out of the ordinary, or the reason why it is none.
 
-        Out of the ordinary: fields of the caller's own, fields that are None and hence left out, a block of another
-        pool. A field given twice, as `from_` and `from`, is one too many.
+        Out of the ordinary: fields of the caller's own, `from_`, numbers of other libraries, a copy between pools.
         """
         if "seq" in fields or "ev" in fields:
             raise RecordError(f"{ev} is refused: seq and ev are the recorder's to write; leave them out")
         named = {FIELD_NAMES.get(name, name): value for name, value in fields.items()}
+        if len(named) < len(fields):
+            raise RecordError(f"{ev} is refused: from and from_ are one field; give it once")
         try:
             line = encode({"ev": ev, "seq": seq, **named})
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -201,7 +199,10 @@ def whole_number(value: Any) -> int:
 
 
 encode = msgspec.json.Encoder(enc_hook=whole_number).encode
-decode = decoder.decode
+convert = msgspec.convert
+
+UNORDINARY = (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+"""What an event out of the ordinary may raise on the quick way; the careful way says whether it is right."""
 
 FIELD_NAMES = {"from_": "from"}
 """Fields that Python cannot name."""
