@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from kvsan.traces.engines.releases.build import build, split_release
-from kvsan.traces.engines.releases.scenarios import SCENARIOS, Log, logs, record
+from kvsan.traces.engines.releases.catalogue import SCENARIOS
+from kvsan.traces.engines.releases.scenarios import Log, logs, record
 from kvsan.traces.read import open_log
 
 CORPUS = Path(__file__).parents[2] / "traces" / "corpus"

@@ -15,11 +15,14 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-# Engines whose wheels may carry another tag than this interpreter's: ask for these, first that pip finds.
-PLATFORMS = (
-    (),
-    ("--python-version", "3.10", "--only-binary", ":all:", "--platform", "manylinux_2_31_x86_64"),
-    ("--python-version", "3.12", "--only-binary", ":all:", "--platform", "manylinux_2_31_x86_64"),
+# Old releases have no wheel for a new Python, and none for another machine. Nothing compiled runs, so any wheel serves:
+# what pip picks for this interpreter, else one for these.
+TAGS = ("manylinux1", "manylinux2014", "manylinux_2_28", "manylinux_2_31", "manylinux_2_34", "manylinux_2_35")
+ELSEWHERE = [f"--platform={tag}_x86_64" for tag in TAGS]
+ATTEMPTS: tuple[list[str], ...] = (
+    [],
+    ["--only-binary=:all:", "--python-version=3.11", *ELSEWHERE],
+    ["--only-binary=:all:", "--python-version=3.12", *ELSEWHERE],
 )
 
 
@@ -34,8 +37,8 @@ def split_release(release: str) -> tuple[str, str]:
 def download(package: str, version: str, folder: Path) -> Path:
     """Fetch one archive with pip. Raises RuntimeError with pip's last words when no attempt succeeds."""
     problem = ""
-    for platform in PLATFORMS:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *platform]
+    for attempt in ATTEMPTS:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *attempt]
         done = subprocess.run(
             [*command, "-d", str(folder), f"{package}=={version}"], capture_output=True, text=True, check=False
         )

@@ -1,6 +1,6 @@
 """vLLM V1 `KVCacheManager` and its block pool, from 0.6.4 to 0.33.
 
-The names moved between releases: until 0.7 the manager is its own pool. `parts` finds them. What is noted:
+What is noted:
 
 - `alloc`: what the pool's `get_new_blocks` returned, each after the `evict` of what it lost from the identity map;
 - `hit`: a block touched for a request, or a `pin` where a connector touches it (`Pins`);
@@ -13,48 +13,12 @@ block's end are equal (and the adapter, if any), as the request has them. So a k
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from kvsan.traces.engines.releases.hooks import around
 from kvsan.traces.engines.releases.ledger import Call, Ledger, Note, Sink
-
-
-@dataclass
-class Parts:
-    """Where one release keeps what is watched."""
-
-    pool: Any
-    blocks: list[Any]
-    rows: dict[str, list[Any]]  # request: its table
-    block_size: int
-
-    def method(self, name: str) -> str:
-        return name if hasattr(self.pool, name) else f"_{name}"
-
-    def identities(self) -> set[tuple[Any, int]]:
-        """Every (key, block) of the identity map."""
-        cached = self.pool.cached_block_hash_to_block
-        found = set()
-        for key, held in getattr(cached, "_cache", cached).items():
-            found |= {(key, block) for block in held} if isinstance(held, dict) else {(key, held.block_id)}
-        return found
-
-    def published(self, key: Any) -> object | None:
-        """The hash that the KV event stream has for `key`; None where nothing is published."""
-        if not getattr(self.pool, "enable_kv_cache_events", False):
-            return None
-        utils = importlib.import_module("vllm.v1.core.kv_cache_utils")
-        return utils.maybe_convert_block_hash(utils.get_block_hash(key))  # type: ignore[no-any-return]  # the engine's
-
-
-def parts(manager: Any, block_size: int) -> Parts:
-    if isinstance(manager.block_pool, list):  # to 0.7
-        return Parts(manager, manager.block_pool, manager.req_to_blocks, block_size)
-    (group,) = manager.coordinator.single_type_managers
-    return Parts(manager.block_pool, manager.block_pool.blocks, group.req_to_blocks, block_size)
+from kvsan.traces.engines.releases.v1_parts import parts
 
 
 class Watch:
