@@ -129,8 +129,9 @@ class PlainReplay:
         elif kind == "table":
             yield from self.view(line, pool, group)
         elif kind in {"kv_stored", "kv_removed"}:
+            medium = line.get("medium", "gpu").lower()
             for name in as_list(line["hash"]):
-                yield getattr(identities, kind), [self.names.of(Published, name)[0]]
+                yield getattr(identities, kind), [self.names.of(Published, (medium, name))[0]]
         elif kind == "kv_cleared":
             for name in [name for sort, name in self.names.known if sort is Published]:
                 yield identities.kv_cleared, [self.names.of(Published, name)[0]]
@@ -194,7 +195,7 @@ class PlainReplay:
             if not self.is_null(number, pool):
                 yield blocks.ref, [b, line["count"]]
         elif kind == "seal":
-            published = self.names.of(Published, line.get("published", line["hash"]))[0]
+            published = self.names.of(Published, (pool, line.get("published", line["hash"])))[0]
             lo, hi = slots or [0, self.groups[group]]
             yield identities.seal, [b, name, row, lo, hi, digest, published]
         elif kind == "hit":
