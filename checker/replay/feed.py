@@ -6,14 +6,12 @@ Nothing is judged here. The null block is no block: its entries become null entr
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any  # generated functions and handlers of many record types
+from typing import Any  # generated functions and handlers of many record types
 
 from kvsan.traces import events as ev
 
+from .emit import INEXACT, Machine
 from .ids import Ids
-
-if TYPE_CHECKING:
-    from .emit import Machine
 
 NONE = -1
 """An absent option, as the generated code knows it."""
@@ -72,7 +70,7 @@ class Feed:
         def grow(count: int) -> None:
             self.machine.grow(sort, count)
             if self.unknown_past:
-                self.fuzzy[sort][count - 1] |= 1
+                self.machine.blur(sort, count - 1, INEXACT)
 
         return grow
 
@@ -124,7 +122,9 @@ class Feed:
             if key not in self.branches:
                 dense = self.branches[key]
                 self.state["block_size"][dense] = size
-                self.fuzzy["Branch"][dense] = 1 if self.unknown_past else 0
+                self.fuzzy["Branch"][dense] = 0
+                if self.unknown_past:
+                    self.machine.blur("Branch", dense, INEXACT)
                 sibling = self.rows.get(branch)
                 if sibling:
                     self.state["length"][dense] = self.state["length"][sibling[0]]

@@ -1,35 +1,27 @@
-"""Which facts a log can show at all: a variable that no recorded event feeds is unknown, and rules that read it wait.
-
-Derived from the read and write sets of the lowered specification; nothing here names a rule.
-"""
+"""Which facts a log can show at all, from the event kinds that it records (`kvsan.spec.ownership.evidence`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-KINDS: dict[str, tuple[str, ...]] = {
+from kvsan.spec.ownership.evidence import EVIDENCE
+
+PERFORMED_BY: dict[str, tuple[str, ...]] = {
     "map_null": ("map",),
     "unmap_null": ("unmap",),
     "finish": ("finish", "cancel"),
     "view_entry": ("table",),
     "view_null": ("table",),
     "view_end": ("table",),
-    "write": ("write", "step"),
     "write_inbound": ("write",),
-    "read": ("read", "step"),
     "read_outbound": ("read",),
-    "copy": ("copy", "step"),
 }
 """The event kinds of a log that perform an event of the discipline, where the names differ."""
 
 
 def kinds_of(event: str) -> tuple[str, ...]:
-    """The event kinds of a log by which an event of the discipline comes about."""
-    return KINDS.get(event, (event,))
-
-
-def kinds_of_all(events: Iterable[str]) -> frozenset[str]:
-    return frozenset(kind for event in events for kind in kinds_of(event))
+    """The event kinds of a log by which an event of the discipline comes about. A step's parts count as theirs."""
+    return PERFORMED_BY.get(event, (event,))
 
 
 def recorded_kinds(occurring: frozenset[str], complete: Iterable[str] | None, reads_branches: bool) -> frozenset[str]:
@@ -39,31 +31,26 @@ def recorded_kinds(occurring: frozenset[str], complete: Iterable[str] | None, re
     writes, unless its header says otherwise.
     """
     if complete is not None:
-        return frozenset(complete)
+        parts = {"write", "copy", "read"} if "step" in complete else set()
+        return frozenset(complete) | parts
     return occurring | {"write"} if reads_branches else occurring
 
 
-def unreliable(
-    feeders: dict[str, frozenset[str]],
-    drainers: dict[str, frozenset[str]],
-    recorded: frozenset[str],
-    occurring: frozenset[str],
-    declared: bool,
-) -> dict[str, frozenset[str]]:
-    """Each variable that the log cannot show, with the event kinds that would.
+def unknown_variables(
+    recorded: frozenset[str], occurring: frozenset[str], declared: bool
+) -> dict[str, tuple[str, ...]]:
+    """Each variable that the log cannot show, with the event kinds that would show it.
 
-    feeders / drainers: per variable the kinds that set it to something, and that set it back. Without a feeder a
-    variable is unknown. Where the header declares what is complete, so it is without a drainer, and where a kind that
-    changes it occurs with gaps.
+    declared: the header lists what it records completely; then a kind that occurs without being listed has gaps, and
+    what it feeds is unknown too.
     """
-    missing: dict[str, frozenset[str]] = {}
-    for variable, feeding in feeders.items():
-        draining = drainers.get(variable, frozenset())
-        gappy = (feeding | draining) & occurring - recorded
-        if not feeding & recorded:
-            missing[variable] = feeding
-        elif declared and gappy:
-            missing[variable] = gappy
-        elif declared and draining and not draining & recorded:
-            missing[variable] = draining
+    missing: dict[str, tuple[str, ...]] = {}
+    for evidence in EVIDENCE:
+        if not (evidence.often_left_out or declared):
+            continue
+        for group in evidence.shown_by:
+            absent = not recorded & set(group)
+            gappy = declared and bool((occurring - recorded) & set(group))
+            if absent or gappy:
+                missing |= {variable: group for variable in evidence.variables}
     return missing

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any  # rendered values of any sort
 
-from kvsan.spec.lang import load
-from kvsan.spec.lang.spec import Spec
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.effects import writes
+from kvsan.spec.lang.load import load
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
@@ -17,8 +18,8 @@ from kvsan.traces.read import Gap
 from .emit import Machine, Obligation
 from .feed import Feed
 from .outcome import Violation
-from .recorded import kinds_of_all, unreliable
-from .taint import TAINTED, taint_block
+from .recorded import unknown_variables
+from .taint import taint_block, taint_queues
 from .wording import event_fields
 
 KEPT = 1000
@@ -26,7 +27,7 @@ KEPT = 1000
 
 
 @cache
-def ownership() -> Spec:
+def ownership() -> ir.Spec:
     """The discipline, read and lowered once a process."""
     return load("kvsan.spec.ownership")
 
@@ -48,12 +49,12 @@ class Replay:
     """
 
     def __init__(
-        self, header: ev.Trace, recorded: frozenset[str], occurring: frozenset[str], spec: Spec | None = None
+        self, header: ev.Trace, recorded: frozenset[str], occurring: frozenset[str], spec: ir.Spec | None = None
     ) -> None:
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
-        feeders, drainers = traffic(self.spec)
-        self.silenced = unreliable(feeders, drainers, recorded, occurring, header.complete is not None)
+        self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
+        self.queue_events = moves_queues(self.spec)
         self.findings: list[Finding] = []
         self.lints: list[Finding] = []
         self.totals: Counter[str] = Counter()
@@ -61,6 +62,7 @@ class Replay:
         self.unknown: Counter[str] = Counter()
         self.told: set[tuple[str, int]] = set()
         self.bad_lengths: set[int] = set()
+        self.performed: set[type] = set()
         self._begin(header.started == "mid_run")
 
     def _begin(self, unknown_past: bool) -> None:
@@ -70,8 +72,7 @@ class Replay:
         self.handlers = self.feed.handlers
         self.failures = self.machine.failures
         if unknown_past:
-            for q in range(len(self.feed.pool_ids.names)):
-                self.feed.fuzzy["Pool"][q] |= TAINTED
+            taint_queues(self.feed)
 
     def lose_track(self, gap: Gap) -> None:
         """Events are missing: what was known before is void."""
@@ -80,25 +81,37 @@ class Replay:
 
     def perform(self, batch: Iterable[tuple[int, ev.Event | Gap]]) -> None:
         """The hot loop."""
-        handlers, failures = self.handlers, self.failures
+        handlers, failures, performed = self.handlers, self.failures, self.performed
         for line, event in batch:
             if type(event) is Gap:
                 self.lose_track(event)
                 handlers, failures = self.handlers, self.failures
                 continue
-            handlers[type(event)](event)
+            kind = type(event)
+            performed.add(kind)
+            handlers[kind](event)
             if failures:
                 self._collect(line, event)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of every rule of the discipline, lints aside."""
+        return tuple(rule.name for rule in self.spec.rules.values() if rule.kind != "lint")
+
+    def seen_kinds(self) -> frozenset[str]:
+        """The event kinds that were performed."""
+        return frozenset(tag for tag, record in ev.EVENT_TYPES.items() if record in self.performed)
 
     def finish(self) -> None:
         """Adds up what was judged how often."""
         self._tally()
 
     def _tally(self) -> None:
-        for k, obligation in enumerate(self.machine.obligations):
-            self.checked[obligation.rule.name] += self.machine.checked[k]
-            self.unknown[obligation.rule.name] += self.machine.unknown[k]
-            self.machine.checked[k] = self.machine.unknown[k] = 0
+        for obligation, checked, unknown in zip(
+            self.machine.obligations, self.machine.checked, self.machine.unknown, strict=True
+        ):
+            self.checked[obligation.rule] += checked
+            self.unknown[obligation.rule] += unknown
 
     def _collect(self, line: int, event: ev.Event) -> None:
         """The failures of one event become findings; independent ones are all kept."""
@@ -108,32 +121,32 @@ class Replay:
         for k, values in failures:
             obligation = self.machine.obligations[k]
             finding = self._finding(obligation, values, line, event)
-            key = (obligation.rule.name, finding.block, None if finding.block is not None else finding.branch)
+            key = (obligation.rule, finding.block, None if finding.block is not None else finding.branch)
             if key in seen or self._is_old(finding):
                 continue
             seen.add(key)
-            is_lint = obligation.rule.kind == "lint"
-            self.totals[obligation.rule.name] += 1
-            if self.totals[obligation.rule.name] <= KEPT:
+            is_lint = obligation.kind == "lint"
+            self.totals[obligation.rule] += 1
+            if self.totals[obligation.rule] <= KEPT:
                 (self.lints if is_lint else self.findings).append(finding)
             if not is_lint:
                 if finding.block is not None:
                     tainted.append((finding.block, obligation))
-                if obligation.rule.name == "rollback_exact" and finding.branch is not None:
+                if obligation.rule == "rollback_exact" and finding.branch is not None:
                     self.bad_lengths.add(finding.branch)
         for b, obligation in tainted:
-            taint_block(self.feed, b, "free" in self.spec.step(obligation.event).writes)
+            taint_block(self.feed, b, obligation.event in self.queue_events)
 
     def _is_old(self, finding: Finding) -> bool:
         """The same breach once more: about the branch alone, or about a length that is already known to be wrong."""
         r = finding.branch
-        if r is None or finding.obligation.rule.kind == "lint":
+        if r is None or finding.obligation.kind == "lint":
             return False
-        if r in self.bad_lengths and finding.obligation.reads_variable("length"):
+        if r in self.bad_lengths and any(access.variable == "length" for access in finding.obligation.reads):
             return True
         if finding.block is not None:
             return False
-        key = (finding.obligation.rule.name, r)
+        key = (finding.obligation.rule, r)
         if key in self.told:
             return True
         self.told.add(key)
@@ -142,16 +155,14 @@ class Replay:
     def _finding(self, obligation: Obligation, values: tuple[int, ...], line: int, event: ev.Event) -> Finding:
         ids: dict[str, int] = {}
         words: dict[str, Any] = {}
-        for (name, sort), value in zip(obligation.names, values, strict=True):
-            if sort is None:
-                words[name] = value
-            else:
-                words[name] = self.feed.describe(sort, value)
-                if value >= 0:
-                    ids.setdefault(sort, value)
+        for (name, kind), value in zip(obligation.names, values, strict=True):
+            sort = sort_of(kind)
+            words[name] = value if sort is None else self.feed.describe(sort, value)
+            if sort is not None and value >= 0:
+                ids.setdefault(sort, value)
         block, branch = ids.get("Block"), ids.get("Branch")
         violation = Violation(
-            rule=obligation.rule.name,
+            rule=obligation.rule,
             line=line,
             seq=event.seq,
             event=event_fields(event),
@@ -162,20 +173,23 @@ class Replay:
         return Finding(violation, obligation, block, branch)
 
 
-@cache
-def traffic(spec: Spec) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
-    """Per variable the event kinds of a log that set it to something, and those that set it back to its default."""
-    feeders: dict[str, set[str]] = {}
-    drainers: dict[str, set[str]] = {}
-    for step in spec.events:
-        for variable in step.feeds:
-            feeders.setdefault(variable, set()).add(step.name)
-        for variable in step.writes - step.feeds:
-            drainers.setdefault(variable, set()).add(step.name)
-    return (
-        {variable: kinds_of_all(names) for variable, names in feeders.items()},
-        {variable: kinds_of_all(names) for variable, names in drainers.items()},
+def sort_of(kind: ir.Type) -> str | None:
+    """The sort of a member, or of an optional one."""
+    bare = kind.inner if isinstance(kind, ir.OptionType) else kind
+    return bare.name if isinstance(bare, ir.SortType) else None
+
+
+def moves_queues(spec: ir.Spec) -> frozenset[str]:
+    """The events that change what is counted per pool."""
+    counts = {v.name for v in spec.variables.values() if v.keys and v.keys[0] == ir.SortType("Pool")}
+    return frozenset(
+        event.name for event in spec.of_kind("event", "settling") if any(a.variable in counts for a in writes(event, spec.variables))
     )
+
+
+def decides_everything(occurring: frozenset[str]) -> bool:
+    """What a log may leave out unsaid is shown by the kinds seen so far: others change nothing that can be judged."""
+    return not unknown_variables(occurring, occurring, declared=False)
 
 
 def with_because(finding: Finding, **changes: Any) -> Finding:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .emit import TAINTED
+
 if TYPE_CHECKING:
     from .feed import Feed
 
-TAINTED = 2
-"""The bit of `Machine.fuzzy` that silences obligations."""
 
-
-def taint_block(feed: Feed, b: int) -> None:
+def taint_block(feed: Feed, b: int, queue: bool) -> None:
     """Block b is not trusted until its next alloc, nor are the entries and holds of branches for it.
 
     Its entries become null entries: what their branches do with them is nobody's breach twice. Costs one look at every
-    live branch, once a violation.
+    live branch, once a violation. queue: the free count of the pool is wrong from here on, too.
     """
     state = feed.state
-    feed.fuzzy["Block"][b] |= TAINTED
-    feed.fuzzy["Pool"][state["pool_of"][b]] |= TAINTED
+    feed.machine.blur("Block", b, TAINTED)
+    if queue:
+        feed.machine.blur("Pool", state["pool_of"][b], TAINTED)
     for rows in feed.rows.values():
         for r in rows:
             table = state["table"][r]
@@ -30,3 +30,9 @@ def taint_block(feed: Feed, b: int) -> None:
                 state[variable][r].pop(b, None)
             if state["replaced"][r] == b:
                 state["replaced"][r] = -1
+
+
+def taint_queues(feed: Feed) -> None:
+    """What is counted per pool is not known, for good."""
+    for q in range(len(feed.pool_ids.names)):
+        feed.machine.blur("Pool", q, TAINTED)

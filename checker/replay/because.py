@@ -1,0 +1,110 @@
+"""The earlier facts that clash with a violation: the events that last changed what its rule read.
+
+Derived: the obligation's read set names the cells of the ledger, a second replay watches them change. Nothing here
+knows a rule, and the first replay pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any  # a cell holds any value of the language
+
+from kvsan.spec.lang import ir
+from kvsan.traces import events as ev
+from kvsan.traces.read import Gap
+
+from .outcome import Because
+from .replay import Finding, Replay, ownership, with_because
+from .wording import event_text
+
+EXPLAINED = 20
+"""Findings that are explained; the others are reported without their earlier facts."""
+
+FACTS = 3
+"""Earlier facts a finding is given at most, the latest ones."""
+
+
+class Watch:
+    """The cells that one finding's rule read, and the events that changed them."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        self.line = finding.violation.line
+        self.facts: deque[Because] = deque(maxlen=FACTS)
+        ids = {"Block": finding.block, "Branch": finding.branch}
+        self.cells = list(cells_of(finding, ids))
+        self.values: list[Any] = [None] * len(self.cells)
+
+    def begin(self, replay: Replay) -> None:
+        """The values before the first event."""
+        self.values = [read_cell(replay.machine.state[variable], index) for variable, index in self.cells]
+
+    def look(self, replay: Replay, line: int, event: ev.Event) -> None:
+        """Notes the event if it changed a cell."""
+        changes = []
+        for i, (variable, index) in enumerate(self.cells):
+            value = read_cell(replay.machine.state[variable], index)
+            if value != self.values[i]:
+                before, self.values[i] = self.values[i], value
+                if isinstance(value, int) and isinstance(before, int) and value > -1 and before > -1:
+                    changes.append(f"{variable} {before} -> {value}")
+                else:
+                    changes.append(variable)
+        if changes:
+            counts = [c for c in changes if "->" in c]
+            about = f" ({', '.join(counts)})" if counts else ""
+            self.facts.append(Because(line, event_text(event) + about))
+
+
+def cells_of(finding: Finding, ids: dict[str, int | None]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The cells that the rule read, as far as the finding's own block and branch index them; a block's rows whole."""
+    variables = ownership().variables
+    for name in dict.fromkeys(access.variable for access in finding.obligation.reads):
+        variable = variables[name]
+        if variable.const:
+            continue
+        index: list[int] = []
+        for key in variable.keys:
+            member = ids.get(key.name) if isinstance(key, ir.SortType) else None
+            if member is None:
+                break
+            index.append(member)
+        if len(index) == len(variable.keys) or (index and variable.keys[0] == ir.SortType("Block")):
+            yield name, tuple(index)
+
+
+def read_cell(container: Any, index: Sequence[Any]) -> Any:
+    """A cell's value, or a copy of a row; None where nothing stands yet."""
+    if index[0] >= len(container):
+        return None
+    value = container[index[0]]
+    if not isinstance(value, dict):
+        return value
+    return value.get(index[1], 0) if len(index) > 1 else dict(value)
+
+
+def explain(
+    findings: Sequence[Finding],
+    fresh: Callable[[], Replay],
+    batches: Callable[[], Iterable[list[tuple[int, ev.Event | Gap]]]],
+) -> list[Finding]:
+    """The findings with their earlier facts. Reads the log once more, up to the last finding that is explained."""
+    watches = [Watch(f) for f in findings[:EXPLAINED]]
+    active = [w for w in watches if w.cells]
+    replay = fresh()
+    for watch in active:
+        watch.begin(replay)
+    for batch in batches() if active else ():
+        for line, event in batch:
+            active = [w for w in active if w.line > line]
+            if not active:
+                break
+            replay.perform(((line, event),))
+            if not isinstance(event, Gap):
+                for watch in active:
+                    watch.look(replay, line, event)
+        if not active:
+            break
+    done = [with_because(w.finding, because=tuple(w.facts)) for w in watches]
+    return [*done, *findings[EXPLAINED:]]

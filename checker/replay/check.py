@@ -1,0 +1,221 @@
+"""`check`: one log in, one outcome out; the same for the command line and for an engine's own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any  # dict events, as an engine's test writes them
+
+import msgspec
+from kvsan.spec.ownership.disciplines import DISCIPLINES
+from kvsan.traces import events as ev
+from kvsan.traces.read import Gap, Log, LogProblem, open_log
+
+from .because import explain
+from .coverage import coverage_of
+from .kinds import occurring_kinds
+from .memory import memory_log
+from .outcome import Outcome, Violation
+from .recorded import recorded_kinds
+from .replay import KEPT, Finding, Replay, decides_everything, ownership
+
+Source = str | Path | Log | Sequence[str] | Iterable[Any]
+Progress = Callable[[int, int], None]
+
+
+class UsageError(ValueError):
+    """A rule or discipline that does not exist; the message names the nearest one."""
+
+
+def check(
+    source: Source,
+    *,
+    until: int | None = None,
+    require: Sequence[str] = (),
+    suppressions: Sequence[Any] = (),
+    progress: Progress | None = None,
+) -> Outcome:
+    """Replay a log against the rules and say what holds.
+
+    source: a path, a `Log`, or events in order, the header first: records of `kvsan.traces.events` or dicts with the
+    fields of the trace format. until: the last line that is replayed. require: rules (or `all`) that must have been
+    checked for HOLDS. progress: called with (events, line) now and then.
+
+    Raises UsageError for a rule or discipline that does not exist. A broken log raises nothing: the outcome says where.
+    """
+    log = source if isinstance(source, Log) else open_log(source) if is_place(source) else memory_log(source)
+    return Check(log, until, require, suppressions, progress).outcome()
+
+
+def is_place(source: Source) -> bool:
+    return isinstance(source, str | Path)
+
+
+class Check:
+    """The state of one check; `outcome` does the work."""
+
+    def __init__(
+        self,
+        log: Any,
+        until: int | None,
+        require: Sequence[str],
+        suppressions: Sequence[Any],
+        progress: Progress | None,
+    ) -> None:
+        self.log, self.until, self.require = log, until, require
+        self.suppressions, self.progress = suppressions, progress
+        self.events, self.last_line = 0, 1
+        self.gaps: list[Gap] = []
+
+    def outcome(self) -> Outcome:
+        header = self.log.header
+        if header is None:
+            return self._unreadable()
+        known(header.discipline, DISCIPLINES, "discipline")
+        occurring, reads = occurring_kinds(self.log, never if header.complete is not None else decides_everything)
+        recorded = recorded_kinds(occurring, header.complete, reads)
+
+        def fresh() -> Replay:
+            return Replay(header, recorded, occurring)
+
+        replay = fresh()
+        for name in self.require:
+            if name != "all":
+                known(name, replay.rules, "rule")
+        for batch in self._batches(count=True):
+            replay.perform(batch)
+            if self.progress:
+                self.progress(self.events, self.last_line)
+        replay.finish()
+        problem = self.log.problem
+        findings = [*replay.findings, *replay.lints]
+        explained = explain(sorted(findings, key=lambda f: f.violation.line), fresh, lambda: self._batches(count=False))
+        return self._judge(replay, explained, occurring, recorded, problem)
+
+    def _batches(self, count: bool) -> Iterator[list[tuple[int, Any]]]:
+        for batch in self.log.batches():
+            if self.until is not None and batch and batch[-1][0] > self.until:
+                batch = [item for item in batch if item[0] <= self.until]
+                if not batch:
+                    return
+            if count and batch:
+                self.last_line = batch[-1][0]
+                gaps = [item for _, item in batch if isinstance(item, Gap)]
+                self.gaps += gaps
+                self.events += len(batch) - len(gaps)
+            yield batch
+
+    def _judge(
+        self,
+        replay: Replay,
+        findings: list[Finding],
+        occurring: frozenset[str],
+        recorded: frozenset[str],
+        problem: LogProblem | None,
+    ) -> Outcome:
+        coverage = coverage_of(replay, occurring | replay.seen_kinds())
+        complete = [self._complete(f) for f in findings]
+        kinds = {f.violation.rule: f.obligation.kind for f in findings}
+        lints = tuple(v for v in complete if kinds[v.rule] == "lint")
+        every = [v for v in complete if kinds[v.rule] != "lint"]
+        violations = tuple(v for v in every if v.suppressed is None)
+        reasons = self._reasons(replay, coverage, problem)
+        if violations:
+            verdict, code = "VIOLATED", 1
+        elif problem is not None:
+            verdict, code = "UNKNOWN", 2
+        else:
+            verdict, code = ("UNKNOWN", 3) if reasons else ("HOLDS", 0)
+        return Outcome(
+            verdict=verdict,  # type: ignore[arg-type]  # the three literals above
+            exit_code=code,
+            log=self._header(),
+            name=self.log.name,
+            events=self.events,
+            last_line=self.last_line,
+            violations=violations,
+            lints=lints,
+            assumptions=tuple(self._assumptions(replay)),
+            coverage=coverage,
+            reasons=tuple(reasons),
+            problem=problem,
+            suppressed=tuple(v for v in every if v.suppressed is not None),
+        )
+
+    def _complete(self, finding: Finding) -> Violation:
+        """The violation with its source, and the command that shows it again."""
+        v, said = finding.violation, ownership().rules[finding.violation.rule].labels
+        about = f" --block {v.block.split()[0]}" if v.block else f" --branch {v.branch.split()[0]}" if v.branch else ""
+        suppressed = next((s.reason for s in self.suppressions if s.covers(v, self.log)), None)
+        return replace(
+            v,
+            source=said.get("Source", ""),
+            missing=said.get("Missing"),
+            replay=f"kvsan check {self.log.name} --until {v.line}{about}",
+            suppressed=suppressed,
+        )
+
+    def _reasons(self, replay: Replay, coverage: dict[str, Any], problem: LogProblem | None) -> list[str]:
+        reasons = [
+            f"{gap.count} events are missing before line {gap.line}: what they did is unknown" for gap in self.gaps
+        ]
+        if problem is not None:
+            reasons.append(f"the log breaks off after line {self.last_line}: {problem.what}")
+        wanted = replay.rules if "all" in self.require else self.require
+        reasons += [f"rule {name} is required but was never checked" for name in wanted if not coverage[name].checked]
+        if not any(c.checked for name, c in coverage.items() if name in replay.rules):
+            reasons.append("no rule was checked: the log has no event that any of them judges")
+        return reasons
+
+    def _assumptions(self, replay: Replay) -> Iterator[str]:
+        header = self.log.header
+        if header.started == "mid_run":
+            yield "the log starts mid-run: owners and contents of blocks before their first event are unknown"
+        if self.gaps:
+            yield "after a gap nothing of what was known before it is used"
+        if header.complete is not None:
+            yield f"only these event kinds are recorded without gaps: {', '.join(sorted(header.complete))}"
+        for variable, kinds in sorted(replay.silenced.items()):
+            yield f"{variable.replace('_', ' ')} is unknown: the log records no {' or '.join(sorted(kinds))}"
+        for name, count in sorted(replay.totals.items()):
+            if count > KEPT:
+                yield f"{name}: the first {KEPT} of {count} findings are listed"
+
+    def _header(self) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(self.log.header)
+        return {**fields, **self.log.header_fields}
+
+    def _unreadable(self) -> Outcome:
+        problem = self.log.problem
+        return Outcome(
+            verdict="UNKNOWN",
+            exit_code=2,
+            log={},
+            name=self.log.name,
+            events=0,
+            last_line=0,
+            violations=(),
+            lints=(),
+            assumptions=(),
+            coverage={},
+            reasons=("nothing was checked: the log's header cannot be read",),
+            problem=problem,
+        )
+
+
+def never(_: frozenset[str]) -> bool:
+    return False
+
+
+def known(name: str, names: Iterable[str], what: str) -> None:
+    """Raises UsageError unless the name is one of `names`."""
+    every = list(names)
+    if name not in every:
+        near = get_close_matches(name, every, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(every))}"
+        raise UsageError(f"there is no {what} {name!r}: {hint}")
+
+
+__all__ = ["UsageError", "check"]

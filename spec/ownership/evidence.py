@@ -1,0 +1,35 @@
+"""Which events show that a log records a fact at all: a fact that no event shows is unknown, not absent.
+
+A log of the control plane alone shows no writes, so that nothing was written is no news; but a log that shows no pin
+says that there was none. A header that lists what it records completely is taken at its word for every fact here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`shown_by`: from each group one event kind must be recorded, or the variables are unknown.
+
+    often_left_out: recorders exist that leave the fact out without saying so, so that a log without such events is not
+    taken to say that there were none.
+    """
+
+    variables: tuple[str, ...]
+    shown_by: tuple[tuple[str, ...], ...]
+    often_left_out: bool = False
+
+
+EVIDENCE = (
+    Evidence(("written",), (("write",),), often_left_out=True),
+    Evidence(("length",), (("admit", "grow", "write", "accept"),), often_left_out=True),
+    Evidence(("sealed",), (("seal",),), often_left_out=True),
+    Evidence(("resident",), (("seal",),), often_left_out=True),
+    Evidence(("stored",), (("kv_stored", "kv_removed", "kv_cleared"),), often_left_out=True),
+    Evidence(("held", "lived"), (("alloc",), ("free",))),
+    Evidence(("table", "places", "owners"), (("map",), ("unmap", "finish", "cancel", "preempt"))),
+    Evidence(("carried", "standing"), (("seal",),)),
+    Evidence(("pins", "keeps", "freezes"), (("pin",), ("unpin",))),
+)
