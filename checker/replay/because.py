@@ -62,7 +62,7 @@ def cells_of(finding: Finding, ids: dict[str, int | None]) -> Iterator[tuple[str
     variables = ownership().variables
     for name in dict.fromkeys(access.variable for access in finding.obligation.reads):
         variable = variables[name]
-        if variable.const:
+        if variable.const or not variable.keys:
             continue
         index: list[int] = []
         for key in variable.keys:

@@ -1,10 +1,11 @@
-"""From the lines of a log to the events of the discipline: names become dense ids, lists and steps become single events.
+"""From the lines of a log to the events of the discipline: names become dense ids, lists and steps single events.
 
-Nothing is judged here. The null block is no block: its entries become null entries, everything else about it is left out.
+Nothing is judged here. The null block is no block: its entries become null entries, the rest about it is left out.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any  # generated functions and handlers of many record types
 
@@ -61,6 +62,7 @@ class Feed:
             "Pool": self.pool_ids,
         }
         self.rows: dict[Hashable, tuple[int, ...]] = {}
+        self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
         self.handlers: dict[type, Callable[[Any], None]] = {
             record: getattr(self, "on_" + name, self.ignore) for name, record in ev.EVENT_TYPES.items()
@@ -207,7 +209,16 @@ class Feed:
     def on_unpin(self, e: ev.Unpin) -> None:
         h = self.holders[e.holder]
         for b in self.several(e.block, e.pool):
+            if self.stale_pins and self._is_stale(b, h):
+                continue
             self.do["unpin"](b, h, MODES[e.mode], KINDS[e.kind])
+
+    def _is_stale(self, b: int, h: int) -> bool:
+        """The pin was taken in a life of the block that ended in a violation: its end is no breach of its own."""
+        if self.machine.read("pins", b, h) or not self.stale_pins[b, h]:
+            return False
+        self.stale_pins[b, h] -= 1
+        return True
 
     def on_ref(self, e: ev.Ref) -> None:
         for b in self.several(e.block, e.pool):

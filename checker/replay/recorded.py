@@ -52,5 +52,5 @@ def unknown_variables(
             absent = not recorded & set(group)
             gappy = declared and bool((occurring - recorded) & set(group))
             if absent or gappy:
-                missing |= {variable: group for variable in evidence.variables}
+                missing |= dict.fromkeys(evidence.variables, group)
     return missing

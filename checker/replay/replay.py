@@ -183,7 +183,9 @@ def moves_queues(spec: ir.Spec) -> frozenset[str]:
     """The events that change what is counted per pool."""
     counts = {v.name for v in spec.variables.values() if v.keys and v.keys[0] == ir.SortType("Pool")}
     return frozenset(
-        event.name for event in spec.of_kind("event", "settling") if any(a.variable in counts for a in writes(event, spec.variables))
+        event.name
+        for event in spec.of_kind("event", "settling")
+        if any(a.variable in counts for a in writes(event, spec.variables))
     )
 
 

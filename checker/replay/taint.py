@@ -20,16 +20,26 @@ def taint_block(feed: Feed, b: int, queue: bool) -> None:
     feed.machine.blur("Block", b, TAINTED)
     if queue:
         feed.machine.blur("Pool", state["pool_of"][b], TAINTED)
+    for h, count in state["pins"][b].items():
+        feed.stale_pins[b, h] += count
     for rows in feed.rows.values():
         for r in rows:
             table = state["table"][r]
             for p in [p for p, entry in table.items() if entry == b]:
                 del table[p]
                 state["skipped"][r][p] = True
-            for variable in ("places", "spot", "filling", "named", "hit_slots"):
+            for variable in (
+                "places",
+                "spot",
+                "filling",
+                "named",
+                "hit_slots",
+                "hit_count",
+                "replaced",
+                "replaced_at",
+                "replaced_sole",
+            ):
                 state[variable][r].pop(b, None)
-            if state["replaced"][r] == b:
-                state["replaced"][r] = -1
 
 
 def taint_queues(feed: Feed) -> None:

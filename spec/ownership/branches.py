@@ -9,7 +9,6 @@ from .ledger import (
     drop_entries,
     end_dues,
     enter,
-    forget_replaced,
     is_whole,
     join,
     leave,
@@ -82,10 +81,9 @@ def replace(s: Ownership, r: Branch, p: Pos, old: Block) -> None:
             may_be_replaced(s, r, p, old),
             "branch {r} replaced block {old} at position {p}, which is not a partial tail",
         )
-    forget_replaced(s, r)
-    s.replaced[r] = old
-    s.replaced_at[r] = p
-    s.replaced_sole[r] = s.owners[old] == 1
+    s.replaced[r, old] = True
+    s.replaced_at[r, old] = p
+    s.replaced_sole[r, old] = s.owners[old] == 1
     s.replacers[old] = s.replacers[old] | only(r)
     leave(s, r, p)
 
@@ -124,8 +122,10 @@ def map(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
             s.named[r, b] = s.named[r, b] | shared
             if s.hits[b] > 0:
                 s.hits[b] -= 1
-            if s.hit_slots[r, b] != empty():
-                s.hit_slots[r, b] = empty()
+            if s.hit_count[r, b] > 0:
+                s.hit_count[r, b] -= 1
+                if s.hit_count[r, b] == 0:
+                    s.hit_slots[r, b] = empty()
             else:
                 s.open_slots[b] = empty()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvsan.spec.lang.surface import Set, advise, empty, event, helper, obey, span
 
-from .ledger import covered, join, launch, owns, visible
+from .ledger import covered, forget_replaced, join, launch, owns, visible
 from .rules import (
     dead_copy,
     entry_is_held,
@@ -55,6 +55,7 @@ def write(
 ) -> None:
     """Branch r writes slots [lo, hi) of block b, which hold its tokens [first, last)."""
     launch(s, r)
+    forget_replaced(s, r)
     holds = s.places[r, b] > 0
     obey(write_within_table, holds, "branch {r} wrote slots [{lo},{hi}) of block {b}, which its table does not hold")
     if holds:
@@ -119,6 +120,7 @@ def write_inbound(s: Ownership, h: Holder, b: Block, lo: Slots, hi: Slots) -> No
 def read(s: Ownership, r: Branch, upto: Tokens | None) -> None:
     """Attention of branch r over its first `upto` tokens, or all it has."""
     launch(s, r)
+    forget_replaced(s, r)
     end = s.length[r] if upto is None else upto
     start = s.stale_from[r]
     if s.stale_to[r] > 0:
@@ -139,7 +141,9 @@ def came_from(s: Ownership, r: Branch, src: Block) -> bool:
 @helper
 def copy_place(s: Ownership, r: Branch, src: Block, dst: Block) -> Pos:
     """The position in the table of r that the copy is about."""
-    return s.spot[r, dst] if s.places[r, dst] > 0 else (s.spot[r, src] if s.places[r, src] > 0 else s.replaced_at[r])
+    return (
+        s.spot[r, dst] if s.places[r, dst] > 0 else (s.spot[r, src] if s.places[r, src] > 0 else s.replaced_at[r, src])
+    )
 
 
 @helper
@@ -151,7 +155,7 @@ def judge_covering(s: Ownership, r: Branch, src: Block, dst: Block, slots: Set[S
             visible(s, r, src, copy_place(s, r, src, dst)) <= slots,
             "the copy from block {src} to block {dst} leaves out slots that branch {r} sees in the source",
         )
-        lone = (s.owners[src] == 1 and owns(s, r, src)) or (r in s.replacers[src] and s.replaced_sole[r])
+        lone = (s.owners[src] == 1 and owns(s, r, src)) or (r in s.replacers[src] and s.replaced_sole[r, src])
         advise(
             needless_copy,
             not lone or s.sealed[src] != empty() or s.freezes[src] > 0,

@@ -105,8 +105,8 @@ def hit(
         s.open_slots[b] = s.open_slots[b] | slots
         s.hits[b] += 1
     else:
-        if s.hit_slots[r, b] == empty() and slots != empty():
-            s.hits[b] += 1
+        s.hits[b] += 1
+        s.hit_count[r, b] += 1
         s.hit_slots[r, b] = s.hit_slots[r, b] | slots
 
 

@@ -71,10 +71,12 @@ def enter(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
 
 @helper
 def forget_replaced(s: Ownership, r: Branch) -> None:
-    """What branch r replaced last is no longer a copy source of its own."""
-    old = s.replaced[r]
-    if old is not None:
-        s.replacers[old] = s.replacers[old] - only(r)
+    """What branch r has replaced is no longer a copy source of its own."""
+    for b in row(s.replaced, r):
+        s.replaced[r, b] = False
+        s.replaced_at[r, b] = 0
+        s.replaced_sole[r, b] = False
+        s.replacers[b] = s.replacers[b] - only(r)
 
 
 @helper
@@ -85,9 +87,8 @@ def drop_entries(s: Ownership, r: Branch) -> None:
     for b in row(s.filling, r):
         s.filling[r, b] = False
         disown(s, b)
-    for b in row(s.hit_slots, r):
-        if s.hits[b] > 0:
-            s.hits[b] -= 1
+    for b in row(s.hit_count, r):
+        s.hits[b] = excess(s.hits[b], s.hit_count[r, b])
     forget_replaced(s, r)
 
 

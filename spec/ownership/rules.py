@@ -40,7 +40,7 @@ def entry_is_held() -> None:
     Source: PagedAttention (SOSP'23) section 4.4; vllm#20512 (fork of released blocks).
     Catches: a fork that walks stale links, a table that adopts somebody else's block.
     Except: the null block, which every table may name.
-    Deviates: only the last block that a branch replaced counts as just replaced.
+    Deviates: a block counts as just replaced until its branch next writes or reads.
     """
 
 

@@ -88,9 +88,9 @@ class Ownership(State):
     filling: Map[Branch, Block, bool]
     owners: Derived[Map[Block, Owners]]
     agreed: Map[Block, Set[Slot]]
-    replaced: Map[Branch, Block | None]
-    replaced_at: Map[Branch, Pos]
-    replaced_sole: Map[Branch, bool]
+    replaced: Map[Branch, Block, bool]
+    replaced_at: Map[Branch, Block, Pos]
+    replaced_sole: Map[Branch, Block, bool]
     replacers: Map[Block, Set[Branch]]
 
     # a branch's tokens
@@ -114,6 +114,7 @@ class Ownership(State):
     named: Map[Branch, Block, Set[Slot]]
     named_all: Map[Block, Set[Slot]]
     hits: Map[Block, Count]
+    hit_count: Derived[Map[Branch, Block, Count]]
     hit_slots: Map[Branch, Block, Set[Slot]]
     open_slots: Map[Block, Set[Slot]]
     standing: Derived[Map[Identity, Count]]
