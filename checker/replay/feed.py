@@ -95,7 +95,7 @@ class Feed:
         count, size = self.pools.get(pool, (0, self.header.block_size))
         self.state["slots_of"][dense] = size
         self.state["pool_of"][dense] = self.pool_ids[pool]
-        self.state["imaginary"][dense] = raw >= count
+        self.state["imaginary"][dense] = raw >= count or self.is_null(raw, pool)
         return dense
 
     def several(self, raw: int | tuple[int, ...] | list[int], pool: Hashable) -> Iterator[int]:
@@ -185,7 +185,8 @@ class Feed:
 
     def on_alloc(self, e: ev.Alloc) -> None:
         r = NONE if e.branch is None else self.row(e.branch, e.group)
-        for b in self.several(e.block, e.pool):
+        for raw in (e.block,) if isinstance(e.block, int) else e.block:
+            b = self.block(raw, e.pool)
             ended = self.state["carried"][b]
             if ended:
                 candidates = list(ended)

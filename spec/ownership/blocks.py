@@ -27,7 +27,7 @@ def alloc(s: Ownership, b: Block, r: Branch | None) -> None:
     if s.hits[b] > 0 and s.owners[b] == 0 and s.keeps[b] == 0:
         obey(hit_is_live, False, "block {b} was allocated while a hit on it is not mapped yet")
     elif s.imaginary[b]:
-        obey(alloc_from_free, False, "the pool handed out block {b}, which it does not have")
+        obey(alloc_from_free, False, "the pool handed out block {b}, which its free queue never holds")
     else:
         obey(alloc_from_free, not s.held[b], "the pool handed out block {b}, which is not free")
     for h in row(s.carried, b):

@@ -170,9 +170,11 @@ def judge_target(s: Ownership, dst: Block, others: int, slots: Set[Slot]) -> Non
     sealed = slots & s.sealed[dst]
     obey(
         private_copy_target,
-        others == 0 or (slots <= s.agreed[dst] and again == empty()),
+        others == 0 or slots <= s.agreed[dst],
         "the copy fills block {dst}, which {others} other branches see",
     )
+    if others > 0 and slots <= s.agreed[dst]:
+        obey(private_copy_target, again == empty(), "the copy overwrites slots of block {dst} that {others} others see")
     if sealed != empty():
         obey(sealed_is_immutable, sealed & again == empty(), "a copy wrote sealed slots of block {dst} a second time")
     obey(exclusive_write, s.freezes[dst] == 0, "a copy wrote block {dst}, which a pin freezes")

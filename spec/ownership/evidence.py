@@ -25,11 +25,10 @@ class Evidence:
 EVIDENCE = (
     Evidence(("written",), (("write",),), often_left_out=True),
     Evidence(("length",), (("admit", "grow", "write", "accept"),), often_left_out=True),
-    Evidence(("sealed",), (("seal",),), often_left_out=True),
     Evidence(("resident",), (("seal",),), often_left_out=True),
     Evidence(("stored",), (("kv_stored", "kv_removed", "kv_cleared"),), often_left_out=True),
     Evidence(("held", "lived"), (("alloc",), ("free",))),
     Evidence(("table", "places", "owners"), (("map",), ("unmap", "finish", "cancel", "preempt"))),
-    Evidence(("carried", "standing"), (("seal",),)),
+    Evidence(("carried", "sealed", "standing"), (("seal",),)),
     Evidence(("pins", "keeps", "freezes"), (("pin",), ("unpin",))),
 )

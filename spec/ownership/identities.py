@@ -59,6 +59,7 @@ def seal(
                 "slots [{lo},{hi}) of block {b} were sealed, which is not the whole block",
             )
         s.named_all[b] = s.named_all[b] | slots
+    s.sealing = True
     s.sealer[b] = r
     advise(sealed_twice, s.carried[b, h] == empty(), "block {b} was sealed again under identity {h}")
     if s.carried[b, h] == empty() and slots != empty():

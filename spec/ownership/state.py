@@ -108,6 +108,7 @@ class Ownership(State):
     carried: Map[Block, Identity, Set[Slot]]
     digests: Map[Block, Identity, Digest | None]
     publishes: Map[Block, Identity, Published | None]
+    sealing: bool
     sealed: Map[Block, Set[Slot]]
     sealer: Map[Block, Branch | None]
     sealed_at: Map[Block, Pos | None]
