@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
@@ -30,10 +31,30 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 """What `signal.getsignal` returns: a function, SIG_DFL or SIG_IGN, or None for a handler from outside of Python."""
 
 open_recordings: set[Recording] = set()
+
 process = [os.getpid()]
 """The process whose recorders these are."""
 
-earlier: dict[int, Handler] = {}
+
+@dataclass(frozen=True)
+class FlushFirst:
+    """A signal handler that flushes, then does what would have been done without us.
+
+    Each knows the handler it replaced, so that a handler of somebody else's that lies between two of ours, and calls
+    the one before it, is called once.
+    """
+
+    earlier: Handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() == process[0]:  # else this is a child that is still being forked, without a writer
+            for recording in list(open_recordings):
+                recording.flush_at_signal(FLUSH_SECONDS_MAX)
+        if callable(self.earlier):
+            self.earlier(number, frame)
+        elif self.earlier == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
 
 def watch(recording: Recording) -> None:
@@ -43,32 +64,19 @@ def watch(recording: Recording) -> None:
         return
     for number in SIGNALS:
         handler = signal.getsignal(number)
-        if handler is not None and handler is not on_signal:
-            earlier[number] = handler
-            signal.signal(number, on_signal)
+        if handler is not None and not isinstance(handler, FlushFirst):
+            signal.signal(number, FlushFirst(handler))
 
 
 def unwatch(recording: Recording) -> None:
-    """A recorder has been closed. With the last one the earlier signal handlers return."""
+    """A recorder has been closed. With the last one the earlier signal handlers return, unless ours was replaced."""
     open_recordings.discard(recording)
     if open_recordings or threading.current_thread() is not threading.main_thread():
         return
-    for number in list(earlier):
-        if signal.getsignal(number) is on_signal:
-            signal.signal(number, earlier.pop(number))
-
-
-def on_signal(number: int, frame: FrameType | None) -> None:
-    """Flush, then do what would have been done without us."""
-    if os.getpid() == process[0]:  # else this is a child that is still being forked, without a writer
-        for recording in list(open_recordings):
-            recording.flush_at_signal(FLUSH_SECONDS_MAX)
-    handler = earlier.get(number, signal.SIG_DFL)
-    if callable(handler):
-        handler(number, frame)
-    elif handler == signal.SIG_DFL:
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+    for number in SIGNALS:
+        handler = signal.getsignal(number)
+        if isinstance(handler, FlushFirst):
+            signal.signal(number, handler.earlier)
 
 
 def on_exit() -> None:

@@ -89,8 +89,18 @@ def sources_of(place: Place) -> list[Source]:
     text = str(place)
     if has_magic(text) and not Path(text).exists():
         names = glob(text, recursive=True)  # noqa: PTH207 - a pattern may be absolute, which Path.glob refuses
-        return [FileSource(Path(name)) for name in sorted(names, key=natural) or [text]]
-    return [FileSource(Path(text))]
+        return [file_source(Path(name)) for name in sorted(names, key=natural) or [text]]
+    return [file_source(Path(text))]
+
+
+def file_source(path: Path) -> Source:
+    """A file; a pipe with a name, as a shell's `<(…)` gives, can be read only once."""
+    try:
+        if path.is_fifo():
+            return StreamSource(path.open("rb"), str(path))
+    except (OSError, ValueError):
+        pass  # reading it will say what is wrong
+    return FileSource(path)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -77,6 +77,13 @@ def test_a_pipe_is_read_as_it_comes() -> None:
         assert events_of(log) == grows(1, 5)
 
 
+def test_a_pipe_with_a_name_reads_twice() -> None:
+    command = f'{sys.executable} -c "$0" <(cat)'
+    script = STANDARD_INPUT.replace("'-'", "__import__('sys').argv[1]")
+    run = subprocess.run(["bash", "-c", command, script], input=toy_log(300), capture_output=True, check=True)
+    assert run.stdout == b"[300, 300] None\n"
+
+
 ODD_BUT_RIGHT = {
     "a byte order mark": b"\xef\xbb\xbf" + toy_log(3),
     "carriage returns": toy_log(3).replace(b"\n", b"\r\n"),
@@ -163,6 +170,13 @@ def flip(data: bytes, at: int) -> bytes:
     damaged = bytearray(data)
     damaged[at] ^= 0xFF
     return bytes(damaged)
+
+
+def test_a_field_of_its_own_that_is_nested_too_deeply_is_refused() -> None:
+    log = open_log(stream(toy_log(1) + b'{"ev":"quiescent","x_deep":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"))
+    assert events_of(log) == grows(1, 1)
+    assert log.problem is not None
+    assert log.problem.what == "the line is nested too deeply"
 
 
 BROKEN = {

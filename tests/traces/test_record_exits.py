@@ -124,6 +124,34 @@ grow(100); print("ready", flush=True); time.sleep(60)
     assert finish(process) == (7, b"lines 100\n", b"")
 
 
+def test_handlers_that_lie_between_two_of_ours_are_called_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    script = """
+def over(before):
+    def theirs(number, frame):
+        print("theirs", flush=True)
+        before(number, frame)
+    return theirs
+signal.signal(signal.SIGTERM, over(signal.getsignal(signal.SIGTERM)))
+second = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="d", block_size=4, blocks=8)
+grow(3); os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert finish(start(path, script)) == (-signal.SIGTERM, b"theirs\n", b"")
+    assert count(path)[0] == 3
+
+
+def test_a_recorder_of_another_thread_is_closed_at_exit(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    script = """
+def work():
+    other = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="d", block_size=4, blocks=8)
+    other.emit("grow", branch="r0", tokens=1, thread="main")
+thread = threading.Thread(target=work); thread.start(); thread.join()
+"""
+    assert finish(start(path, script)) == (0, b"", b"")
+    assert len(events_of(open_log(f"{path}2"))) == 1
+
+
 def test_sigint_is_still_a_keyboard_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     script = """
