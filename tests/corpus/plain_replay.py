@@ -8,6 +8,7 @@ violation.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,11 +38,12 @@ MEMBERS = 12
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule (or a lint) that a line breaks."""
+    """A rule (or a lint) that a line breaks; message is the obligation's, with its names not filled in."""
 
     rule: str
     line: int
     is_lint: bool
+    message: str
 
 
 class Names:
@@ -238,7 +240,8 @@ def shows(lines: list[Line], *kinds: str) -> bool:
     return any(line["ev"] in kinds or any(line.get(parts.get(kind, "")) for kind in kinds) for line in lines)
 
 
-def findings(log: Path) -> list[Finding]:
+@cache
+def findings(log: Path) -> tuple[Finding, ...]:
     """What the specification, run as plain Python, says of a log."""
     header, *lines = [json.loads(line) for line in log.read_text().splitlines()]
     replay = PlainReplay(header)
@@ -252,5 +255,6 @@ def findings(log: Path) -> list[Finding]:
                     judgement.rule.name == "events_match_cache" and not stream_shown
                 )
                 if not judgement.holds and not unseen:
-                    found[Finding(judgement.rule.name, number, judgement.rule.kind == "lint")] = None
-    return list(found)
+                    rule = judgement.rule
+                    found[Finding(rule.name, number, rule.kind == "lint", judgement.message)] = None
+    return tuple(found)

@@ -5,6 +5,7 @@ rule it stays within), `x_line` the line where that rule must fire, `x_also` rul
 lint it shows. `x_waits_for: "order"` marks the logs whose rule is one of the order rules.
 """
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,23 @@ def test_specification_run_as_plain_python_finds_what_is_expected(log: Path) -> 
     expected = {(header["x_rule"], header["x_line"])} if log in JUDGED and header["x_expect"] == "VIOLATED" else set()
     assert {rule for rule in rules if rule[0] not in header.get("x_also", [])} == expected
     assert header.get("x_lint") in {None, *lints}
+
+
+def obligations() -> set[str]:
+    """The message of every `obey` and `advise` of the discipline, read from its source."""
+    calls = [
+        node
+        for file in (ROOT / "spec" / "ownership").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"obey", "advise"}
+    ]
+    return {ast.literal_eval(call.args[2]) for call in calls}
+
+
+def test_every_obligation_is_broken_by_a_reduced_log() -> None:
+    """But one: the entry that a fork shares can name a free block only after the free broke `free_once`."""
+    broken = {finding.message for log in FROM_THE_START for finding in findings(log)}
+    assert obligations() - broken == {"branch {c} forked block {b} from {r}, but the block is free"}
 
 
 @pytest.mark.parametrize("log", JUDGED, ids=name_of)
