@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from kvsan.traces.engines.env import DEFAULT, RECIPES, python
+from kvsan.traces.engines.record_command import record
 from kvsan.traces.read import open_log
 
 ACCEPTED = Path(__file__).parents[2] / "traces" / "corpus" / "accept"
@@ -102,16 +103,10 @@ def engine_of(path: Path) -> str:
 
 @cache
 def again(engine: str, folder: Path) -> str:
-    """Record every scenario of one engine again, in as few processes as it allows. Returns what was said."""
-    scenarios = [name for path, name in LOGS.items() if engine_of(path) == engine]
-    whole = [[name] for name in scenarios if name.startswith("live.")]  # one engine for each process
-    parts = [name for name in scenarios if not name.startswith("live.")]
-    said = ""
-    for names in [parts, *whole]:
-        command = [str(python(ENGINES / engine)), *COMMAND.split()[1:], *names, "--into", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-        said += done.stderr
-    return said
+    """Record every scenario of one engine again. Returns what was said."""
+    names = [name for path, name in LOGS.items() if engine_of(path) == engine]
+    command = [str(python(ENGINES / engine)), *COMMAND.split()[1:], *names, "--into", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder).stderr
 
 
 @pytest.fixture(scope="session")
@@ -119,14 +114,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recorded")
 
 
+def needs(engine: str) -> Path:
+    """The engine's Python. Skips, and says so loudly, where the engine is not installed."""
+    if not python(ENGINES / engine).exists():
+        what = f"{engine} is not installed in {ENGINES}: build it with python -m kvsan.traces.engines.env {engine}"
+        warnings.warn(f"NOT RECORDED AGAIN: {what}", stacklevel=2)
+        pytest.skip(what)
+    return python(ENGINES / engine)
+
+
 @pytest.mark.engine
 @each_log
 def test_recording_again_gives_the_same_events(path: Path, folder: Path) -> None:
-    engine = engine_of(path)
-    if not python(ENGINES / engine).exists():
-        what = f"{engine} is not installed in {ENGINES}: build it with python -m kvsan.traces.engines.env {engine}"
-        warnings.warn(f"NOT RECORDED AGAIN: {what}", stacklevel=1)
-        pytest.skip(what)
-    said = again(engine, folder)
+    needs(engine_of(path))
+    said = again(engine_of(path), folder)
     assert (folder / path.name).exists(), said[-2000:]
     assert renamed(folder / path.name) == renamed(path)
+
+
+USER_SCRIPT = """
+import vllm
+from kvsan.traces.engines import scenarios_live
+scenarios_live.fork_three()
+"""
+
+
+@pytest.mark.engine
+def test_a_script_that_knows_nothing_of_recording_is_recorded(tmp_path: Path) -> None:
+    """The script stands for a user's. Only the kernels that this machine lacks are ours."""
+    interpreter, out = needs("vllm-0.6.2"), tmp_path / "run.jsonl"
+    assert record([str(interpreter), "-c", USER_SCRIPT], out) == 0
+    assert renamed(out) == renamed(ACCEPTED / "vllm-0.6.2-live-fork-three.jsonl")

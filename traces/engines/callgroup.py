@@ -153,6 +153,7 @@ class _Writer:
         self.taken: Counter[Place] = Counter()  # how often a block was taken or found, for entries still to come
         self.seals = list(call.seals)
         self.copies = list(call.copies)
+        self.shown = set(self.rows)  # branches with a table before the call
         self.changed = [branch for branch, row in call.rows.items() if row != self.rows.get(branch, [])]
 
     def run(self) -> None:
@@ -165,6 +166,7 @@ class _Writer:
         self._differ()
         for ev, fields in call.begun:
             out.emit(ev, **fields)
+        self._windows(known=False)
         for fact in call.facts:
             self._fact(fact)
         self._settle(self.entries)
@@ -180,8 +182,7 @@ class _Writer:
     def _differ(self) -> None:
         """Entries that leave are written now, those that come once their block was taken or found."""
         forked = {child for child, _ in self.call.forks}
-        for branch, start in self.call.windows:
-            self.out.emit("window", **{"branch": branch, "from": start})
+        self._windows(known=True)
         for branch, row in self.call.rows.items():
             if branch in forked:
                 continue
@@ -190,6 +191,12 @@ class _Writer:
                     self._unmap(branch, pos)
                 else:
                     self.entries.append(Entry(branch, pos, after))
+
+    def _windows(self, known: bool) -> None:
+        """A window moves before its entries leave; that of a new branch comes after the branch."""
+        for branch, start in self.call.windows:
+            if (branch in self.shown) == known:
+                self.out.emit("window", **{"branch": branch, "from": start})
 
     def _fact(self, fact: Fact) -> None:
         if fact.kind == "free":
@@ -225,6 +232,8 @@ class _Writer:
 
     def _account(self, place: Place) -> str | None:
         """The branch that is to show the block: of several, the next one that has no alloc or hit yet."""
+        if place == self.call.null:
+            return None
         branches = [entry.branch for entry in self.entries if entry.place == place]
         paid = self.taken[place]
         return branches[paid] if paid < len(branches) else self.call.branch

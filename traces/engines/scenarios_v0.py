@@ -16,13 +16,15 @@ BLOCK_SIZE = 4
 class Manager:
     """One V0 block manager and the sequences that run on it."""
 
-    def __init__(self, blocks: int, cpu_blocks: int = 0, caching: bool = False) -> None:
+    def __init__(self, blocks: int, cpu_blocks: int = 0, caching: bool = False, window: int | None = None) -> None:
         try:
             kind = importlib.import_module("vllm.core.block_manager_v2").BlockSpaceManagerV2
         except ModuleNotFoundError:
             kind = importlib.import_module("vllm.core.block_manager").SelfAttnBlockSpaceManager
         self.caching = caching
-        self.manager = kind(BLOCK_SIZE, blocks, cpu_blocks, watermark=0.0, enable_caching=caching)
+        self.manager = kind(
+            BLOCK_SIZE, blocks, cpu_blocks, watermark=0.0, enable_caching=caching, sliding_window=window
+        )
         self.sequences = importlib.import_module("vllm.sequence")
         self.params = importlib.import_module("vllm").SamplingParams()
         self.ids = 0
@@ -49,6 +51,7 @@ class Manager:
         self.manager.allocate(group)
         for seq in group.get_seqs():
             self._status(seq, "RUNNING")
+            seq.data.update_num_computed_tokens(seq.get_len())
         return group.get_seqs()[0]
 
     def _look_up(self, *seqs: Any) -> None:
@@ -87,7 +90,9 @@ class Manager:
         """The sampler gave `token`; the scheduler appends it. Returns the copies to run, as (source, target)."""
         logprob = importlib.import_module("vllm.sequence").Logprob(0.0)
         seq.append_token_id(token, {token: logprob})
-        return list(self.manager.append_slots(seq, lookahead))
+        copies = list(self.manager.append_slots(seq, lookahead))
+        seq.data.update_num_computed_tokens(1)
+        return copies
 
     def finish(self, seq: Any, status: str = "FINISHED_STOPPED") -> None:
         self._status(seq, status)
@@ -292,11 +297,22 @@ def equal_full_block_after_fork() -> None:
         m.finish(seq)
 
 
+def sliding_window() -> None:
+    """A window of eight tokens: what falls out of it is replaced by the null block and given back."""
+    m = Manager(blocks=16, window=8)
+    seqs = [m.start(list(range(14))), m.start(list(range(50, 56)))]
+    for step in range(14):
+        for seq in seqs:
+            m.decode(seq, 90 + step)
+    for seq in seqs:
+        m.finish(seq)
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     scenario.__name__: scenario
     for scenario in (
         fork_three, fork_five, full_prompt, one_slot_tail, cancel_midway, cancel_before_copy, prune_beams, prefix_hit,
         prefix_hit_same_step, evict_and_reuse, preempt_and_resume, swap_forked_group, lookahead, equal_full_block,
-        equal_full_block_after_fork,
+        equal_full_block_after_fork, sliding_window,
     )
 }  # fmt: skip

@@ -31,7 +31,10 @@ class _NoGrammar:
 class Engine:
     """A V1 scheduler, fed by hand. `drafts` is the number of draft tokens a step proposes for each request."""
 
-    def __init__(self, blocks: int, caching: bool = True, budget: int = 64, drafts: int = 0) -> None:
+    def __init__(
+        self, blocks: int, caching: bool = True, budget: int = 64, drafts: int = 0, window: int | None = None
+    ) -> None:
+        self.window = window
         config = importlib.import_module("vllm.config")
         with tempfile.TemporaryDirectory() as folder:
             model = config.ModelConfig(
@@ -56,6 +59,8 @@ class Engine:
         interface = importlib.import_module("vllm.v1.kv_cache_interface")
         torch = importlib.import_module("torch")
         spec = interface.FullAttentionSpec(BLOCK_SIZE, 1, 1, torch.float32, False)
+        if self.window is not None:
+            spec = interface.SlidingWindowSpec(BLOCK_SIZE, 1, 1, torch.float32, False, sliding_window=self.window)
         groups = [interface.KVCacheGroupSpec(["layer"], spec)]
         layout = interface.KVCacheConfig(num_blocks=blocks, kv_cache_tensors=[], kv_cache_groups=groups)
         scheduler = importlib.import_module("vllm.v1.core.sched.scheduler").Scheduler
@@ -198,10 +203,21 @@ def speculative() -> None:
     e.run()
 
 
+def sliding_window() -> None:
+    """A window of eight tokens: blocks below it are given back, and a later hit starts inside the window."""
+    e = Engine(blocks=24, window=8)
+    e.script = _words
+    prompt = list(range(22))
+    e.add("a", prompt, tokens=10)
+    e.run()
+    e.add("b", [*prompt, 51], tokens=6)
+    e.run()
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     scenario.__name__: scenario
     for scenario in (
         prefix_hit, prefix_hit_same_step, parallel_sampling, evict_and_reuse, preempt_and_resume, chunked_prefill,
-        duplicate_full_block, abort_midway, speculative,
+        duplicate_full_block, abort_midway, speculative, sliding_window,
     )
 }  # fmt: skip

@@ -13,7 +13,8 @@ What this engine does, and how it is told:
 - A swapped group moves its entries to the other pool. The engine runs these copies before anything else of the next
   step; they are logged, as done, with the call that schedules them. On one stream the difference cannot be seen.
 - A preempted sequence keeps its name: `preempt`, then `admit` with the tokens that it has by then.
-- The null block of a sliding window is a block like any other here: taken once, kept for ever.
+- What falls out of a sliding window is `window` and `unmap`: the engine puts its null block there. It takes that from
+  the pool when it first needs one, and keeps it for ever: an `alloc`, and a pin of kind `cache`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class V0Recorder:
         self.lengths: dict[str, int] = {}
         self.calls: list[EngineCall] = []
         self.launches = 0
+        self.null: Place | None = None
         pools = {}
         if manager.num_total_cpu_blocks:
             pools = {"pools": {"cpu": {"blocks": manager.num_total_cpu_blocks, "block_size": self.block_size}}}
@@ -75,7 +77,7 @@ class V0Recorder:
     # One call ---------------------------------------------------------------------------------------------------
 
     def start(self, branch: str | None) -> EngineCall:
-        call = EngineCall(self.book, branch)
+        call = EngineCall(self.book, branch, self.null)
         self.calls.append(call)
         return call
 
@@ -114,6 +116,12 @@ class V0Recorder:
     def place(self, block: int) -> Place:
         first_cpu = self.pools[1].first
         return self.pools[block >= first_cpu].place(block)
+
+    def took_null(self, block: int) -> None:
+        """The null block has just been taken."""
+        place = self.place(block)
+        self.null = self.call.null = place
+        self.call.closing.append(("pin", {"block": place[1], "holder": "null_block", "kind": "cache"}))
 
     # The manager's calls ----------------------------------------------------------------------------------------
 
@@ -275,6 +283,8 @@ def _hook_allocators() -> None:
             identity = pool.recorder.hashes.of(block.content_hash)
             _fact(pool, lambda call: call.found(pool.place(block.block_id), identity))
 
+    both = importlib.import_module("vllm.core.block.cpu_gpu_block_allocator").CpuGpuBlockAllocator
+    wrap(both, "allocate_or_get_null_block", _around_null)
     after(_evictor_class(), "evict", lambda self, evicted: setattr(self, EVICTED, evicted))
     after(naive, "_allocate_block_id", took)
     after(caching, "_incr_refcount_cached_block", found)
@@ -297,6 +307,15 @@ def _fact(pool: Pool, say: Any) -> None:
     say(pool.recorder.call)
     if loose:
         pool.recorder.finish_call(pool.recorder.call)
+
+
+def _around_null(original: Any, self: Any) -> Any:
+    first = self._null_block is None
+    result = original(self)
+    pool = next((pool for part in self._allocators.values() if (pool := getattr(part, MARK, None))), None)
+    if pool is not None and first:
+        WATCH.run(_fact, pool, lambda call: pool.recorder.took_null(result.block_id))
+    return result
 
 
 def _around_release(original: Any, self: Any, block: Any) -> Any:

@@ -21,7 +21,7 @@ from kvsan.traces.engines.vllm_v0 import RECORDERS, V0Recorder
 STREAM = "main"
 RUNNERS = (("vllm.worker.cpu_model_runner", "CPUModelRunner"), ("vllm.worker.model_runner", "ModelRunner"))
 
-_current: list[Any] = []  # the request that a worker of this process is executing
+_current: list[tuple[Any, int]] = []  # the request that a worker of this process executes, and how many stages it has
 
 
 def install(version: str) -> None:
@@ -34,7 +34,7 @@ def install(version: str) -> None:
 
 
 def _around_worker(original: Any, self: Any, execute_model_req: Any = None) -> Any:
-    _current.append(execute_model_req)
+    _current.append((execute_model_req, self.parallel_config.pipeline_parallel_size))
     try:
         return original(self, execute_model_req)
     finally:
@@ -42,8 +42,8 @@ def _around_worker(original: Any, self: Any, execute_model_req: Any = None) -> A
 
 
 def _around_runner(original: Any, self: Any, model_input: Any, *args: Any, **kwargs: Any) -> Any:
-    request = _current[-1] if _current else None
-    recorder = _recorder(request)
+    request, stages = _current[-1] if _current else (None, 1)
+    recorder = _recorder(request, stages)
     op = None
     if recorder is not None and kwargs.get("num_steps", 1) == 1:
         op = WATCH.run(_launch, recorder, request, model_input)
@@ -53,11 +53,15 @@ def _around_runner(original: Any, self: Any, model_input: Any, *args: Any, **kwa
     return result
 
 
-def _recorder(request: Any) -> V0Recorder | None:
-    """The recorder of the block manager that scheduled this request; none while the engine measures its memory."""
-    if request is None or WATCH.broken or request.virtual_engine >= len(RECORDERS):
+def _recorder(request: Any, stages: int) -> V0Recorder | None:
+    """The recorder of the block manager that scheduled this request; none while the engine measures its memory.
+
+    An engine has one manager for each pipeline stage. Of several engines in one process the latest is meant.
+    """
+    latest = RECORDERS[-stages:]
+    if request is None or WATCH.broken or request.virtual_engine >= len(latest):
         return None
-    recorder: V0Recorder = RECORDERS[request.virtual_engine]
+    recorder: V0Recorder = latest[request.virtual_engine]
     return recorder
 
 
