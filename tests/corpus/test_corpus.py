@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kvsan.checker import check
+from kvsan.traces.read import open_log
 from plain_replay import findings
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +98,7 @@ def test_log_waits_for_order_exactly_where_its_rule_is_an_order_rule(log: Path) 
 
 @each_log
 def test_every_line_decodes(log: Path) -> None:
-    read = pytest.importorskip("kvsan.traces.read", reason="the reader is not there yet")
-    opened = read.open_log(log)
+    opened = open_log(log)
     decoded = sum(len(batch) for batch in opened.batches())
     assert opened.problem is None
     assert decoded == len(lines_of(log)) - 1
@@ -132,11 +133,8 @@ def test_every_obligation_is_broken_by_a_reduced_log() -> None:
 
 @pytest.mark.parametrize("log", JUDGED, ids=name_of)
 def test_checker_gives_the_expected_verdict_rule_and_line(log: Path) -> None:
-    checker = pytest.importorskip("kvsan.checker", reason="the checker is not there yet")
-    if not hasattr(checker, "check"):
-        pytest.skip("the checker is not there yet")
     header = header_of(log)
-    report = checker.check(log)
+    report = check(log)
     assert report.verdict == header["x_expect"]
     if header["x_expect"] == "VIOLATED":
         found = {(violation.rule, violation.line) for violation in report.violations}
