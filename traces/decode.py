@@ -15,14 +15,15 @@ from dataclasses import dataclass
 
 import msgspec
 from kvsan.traces.events import Event
-from kvsan.traces.explain import explain, explain_twice
+from kvsan.traces.explain import explain
 from kvsan.traces.fields import MAX_NAT
+from kvsan.traces.head import names_header, parse_header
+from kvsan.traces.header import Trace
 from kvsan.traces.lines import Block
 from kvsan.traces.problem import Fault
+from kvsan.traces.syntax import EXTENSION, UNDECODABLE, explain_twice
 
 OPEN_BRACE = ord("{")
-EXTENSION = "x_"
-UNDECODABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 """Strict: no coercion, no unknown field."""
@@ -39,12 +40,16 @@ class Extension:
     seq: int | None
 
 
+Line = Event | Extension | Trace
+"""What a line may hold. A header past the first line is one that a segment repeats."""
+
+
 @dataclass(frozen=True)
 class Decoded:
     """What a block held up to its first fault: events and the lines they stand in; and that fault with its line."""
 
     lines: Sequence[int]
-    events: Sequence[Event | Extension]
+    events: Sequence[Line]
     fault: tuple[int, Fault] | None = None
 
 
@@ -74,7 +79,7 @@ def colons(data: bytes) -> int:
 def decode_each(block: Block) -> Decoded:
     """As `decode_block`, line by line: blank lines, extension fields, and the exact place of a fault."""
     lines: list[int] = []
-    events: list[Event | Extension] = []
+    events: list[Line] = []
     for line, data in enumerate(block.data.split(b"\n"), block.first):
         if not data.strip():
             continue
@@ -86,17 +91,23 @@ def decode_each(block: Block) -> Decoded:
     return Decoded(lines, events)
 
 
-def decode_line(data: bytes, is_open: bool = False) -> Event | Extension | Fault:
-    """One line's event, or what is wrong with it. `is_open`: the file ends here, without a newline."""
+def decode_line(data: bytes, is_open: bool = False) -> Line | Fault:
+    """What one line holds, or what is wrong with it. `is_open`: the file ends here, without a newline."""
     try:
         if b'"x_' in data:
             return decode_extended(data)
         event = decoder.decode(data)
     except UNDECODABLE:
-        return explain(data, is_open)
+        return decode_header(data, is_open) if names_header(data) else explain(data, is_open)
     if colons(data) == colons(encoder.encode(event)):
         return event
     return explain_twice(data) or event
+
+
+def decode_header(data: bytes, is_open: bool) -> Trace | Fault:
+    """A header that is repeated."""
+    outcome = parse_header(data, is_open)
+    return outcome if isinstance(outcome, Fault) else outcome[0]
 
 
 def decode_extended(data: bytes) -> Event | Extension | Fault:

@@ -1,17 +1,14 @@
 """The first line of a file: found, decoded, judged."""
 
 from difflib import get_close_matches
-from typing import Any
 
 import msgspec
-from kvsan.traces.decode import EXTENSION, UNDECODABLE
 from kvsan.traces.events import EVENT_TYPES
-from kvsan.traces.explain import explain_header, explain_twice
+from kvsan.traces.explain import explain_header
 from kvsan.traces.header import Trace
 from kvsan.traces.lines import Block
 from kvsan.traces.problem import Fault
-
-HeaderFields = dict[str, Any]  # Any: the extension fields are the recorder's own
+from kvsan.traces.syntax import EXTENSION, UNDECODABLE, JsonObject, explain_twice
 
 
 def split_first_line(block: Block) -> tuple[bytes, Block]:
@@ -31,7 +28,7 @@ def names_header(line: bytes) -> bool:
     return isinstance(raw, dict) and raw.get("ev") == "trace"
 
 
-def parse_header(line: bytes, is_open: bool) -> tuple[Trace, HeaderFields] | Fault:
+def parse_header(line: bytes, is_open: bool) -> tuple[Trace, JsonObject] | Fault:
     """The header, and its fields as written, extensions included."""
     try:
         raw = msgspec.json.decode(line)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from kvsan.traces.decode import Extension, decode_block
+from kvsan.traces.decode import Extension, Line, decode_block
 from kvsan.traces.events import Event
-from kvsan.traces.head import HeaderFields, names_header, parse_header, same_log, split_first_line
+from kvsan.traces.head import parse_header, same_log, split_first_line
 from kvsan.traces.header import Trace
 from kvsan.traces.judge import judge
 from kvsan.traces.lines import Block, blocks
@@ -14,9 +14,14 @@ from kvsan.traces.problem import Broken, Fault, Gap, LogProblem
 from kvsan.traces.quick import Scanner, scanner
 from kvsan.traces.sequence import Numbers
 from kvsan.traces.sources import Source
+from kvsan.traces.syntax import JsonObject
 from kvsan.traces.unpack import Limits, plain_bytes
 
 Item = Event | Gap
+
+OTHER_HEADER = Fault(
+    "", "a header of another log", "segments of one log repeat its header or have none; give another log its own file"
+)
 
 
 class Log:
@@ -32,7 +37,7 @@ class Log:
     def __init__(self, sources: Sequence[Source], limits: Limits) -> None:
         self.sources, self.limits = tuple(sources), limits
         self.header: Trace | None = None
-        self.header_fields: HeaderFields = {}
+        self.header_fields: JsonObject = {}
         self.problem: LogProblem | None = None
         self._starts = [0]  # lines before each segment that has been begun
         self._unsure: Scanner = lambda events: iter(())  # there is nothing to go through without a header
@@ -73,7 +78,7 @@ class Log:
         offset, end = self._starts[index], 0
         try:
             for block in blocks(plain_bytes(self.sources[index], self.limits), self.limits.line_bytes):
-                body = without_header(block, header, index > 0) if block.first == 1 else block
+                body = split_first_line(block)[1] if index == 0 and block.first == 1 else block
                 if body.data:
                     batch, fault = self._judged(replace(body, first=body.first + offset), header, numbers)
                     if batch:
@@ -97,13 +102,16 @@ class Log:
         wrong = self._first_wrong(events, header)
         if wrong:
             end, fault = wrong[0], (lines[wrong[0]], wrong[1])
-        return without_extensions(lines[:end], events[:end]), fault
+        return events_only(lines[:end], events[:end]), fault
 
-    def _first_wrong(self, events: Sequence[Item | Extension], header: Trace) -> tuple[int, Fault] | None:
+    def _first_wrong(self, events: Sequence[Line | Gap], header: Trace) -> tuple[int, Fault] | None:
         """The index of the first event that breaks what a type cannot say, with its fault."""
         for index in self._unsure(events):
             event = events[index]
-            fault = None if isinstance(event, Gap | Extension) else judge(event, header)
+            if isinstance(event, Trace):
+                fault = None if same_log(event, header) else OTHER_HEADER
+            else:
+                fault = None if isinstance(event, Gap | Extension) else judge(event, header)
             if fault:
                 return index, fault
         return None
@@ -128,22 +136,9 @@ class Log:
         return LogProblem(fault.kind, name, broken.line, fault.path, fault.what, fault.remedy)
 
 
-def without_extensions(lines: Sequence[int], events: Sequence[Item | Extension]) -> list[tuple[int, Item]]:
-    """The pairs of line and event, but for events that mean nothing to us."""
-    if Extension in set(map(type, events)):
-        return [(line, event) for line, event in zip(lines, events, strict=True) if not isinstance(event, Extension)]
-    return list(zip(lines, cast(Sequence[Item], events), strict=True))
-
-
-def without_header(block: Block, header: Trace, optional: bool) -> Block:
-    """A file's first block without its header, which has to be the log's. Raises Broken."""
-    line, rest = split_first_line(block)
-    if optional and not names_header(line):
-        return block
-    outcome = parse_header(line, is_open=block.last_is_open and not rest.count)
-    if isinstance(outcome, Fault):
-        raise Broken(outcome, rest.first - 1)
-    if not same_log(outcome[0], header):
-        remedy = "segments of one log repeat its header or have none; check another log by itself"
-        raise Broken(Fault("", "this segment's header is not the log's", remedy), rest.first - 1)
-    return rest
+def events_only(lines: Sequence[int], events: Sequence[Line | Gap]) -> list[tuple[int, Item]]:
+    """The pairs of line and event, without what means nothing to a checker."""
+    if {Extension, Trace}.isdisjoint(map(type, events)):
+        return list(zip(lines, cast(Sequence[Item], events), strict=True))
+    pairs = zip(lines, events, strict=True)
+    return [(line, event) for line, event in pairs if not isinstance(event, Extension | Trace)]

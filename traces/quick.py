@@ -107,7 +107,9 @@ def scanner(header: Trace) -> Scanner:
     def unsure(events: Sequence[Any]) -> Iterator[int]:
         for index, event in enumerate(events):
             shape = shape_of(type(event))
-            if shape is None:  # a gap, or an event of the recorder's own
+            if shape is None:  # a gap, an event of the recorder's own, or a header
+                if type(event) is Trace:
+                    yield index
                 continue
             if event.pool is None and event.group is None:
                 if shape == ANYWHERE:

@@ -24,13 +24,14 @@ from typing import Any, Self
 
 import msgspec
 from kvsan.traces import exits
-from kvsan.traces.decode import EXTENSION, Extension, decode_line
+from kvsan.traces.decode import Extension, decode_line
 from kvsan.traces.events import EVENT_TYPES
 from kvsan.traces.head import parse_header
 from kvsan.traces.header import SCHEMA, Trace
 from kvsan.traces.judge import judge
 from kvsan.traces.problem import Fault
 from kvsan.traces.quick import quick_checks
+from kvsan.traces.syntax import EXTENSION
 from kvsan.traces.writer import LINES_A_FLUSH, LogWriter
 
 LINES_QUEUED_MAX = 1 << 16
@@ -153,6 +154,8 @@ class Recorder:
         """
         if "seq" in fields or "ev" in fields:
             raise RecordError(f"{ev} is refused: seq and ev are the recorder's to write; leave them out")
+        if ev == "trace":
+            raise RecordError("trace is refused: the recorder has written the header")
         named = {FIELD_NAMES.get(name, name): value for name, value in fields.items()}
         if len(named) < len(fields):
             raise RecordError(f"{ev} is refused: from and from_ are one field; give it once")
@@ -163,7 +166,7 @@ class Recorder:
         outcome = decode_line(line)
         if isinstance(outcome, Fault):
             raise refusal(ev, outcome)
-        if isinstance(outcome, Extension):
+        if isinstance(outcome, Extension | Trace):
             return line
         fault = judge(outcome, self.header)
         if fault:

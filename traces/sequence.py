@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from kvsan.traces.decode import Decoded, Extension
-from kvsan.traces.events import Event
+from kvsan.traces.decode import Decoded, Line
 from kvsan.traces.header import Trace
 from kvsan.traces.problem import Fault, Gap
 
-Placed = tuple[Sequence[int], Sequence[Event | Extension | Gap]]
+Placed = tuple[Sequence[int], Sequence[Line | Gap]]
 """Lines and what stands in them, in parallel: pairs would cost the hot path as much as decoding does."""
 
 
@@ -28,7 +27,7 @@ class Numbers:
         if self.follow(decoded):
             return (decoded.lines, decoded.events), None
         lines: list[int] = []
-        placed: list[Event | Extension | Gap] = []
+        placed: list[Line | Gap] = []
         for line, event in zip(decoded.lines, decoded.events, strict=True):
             if event.seq is not None:
                 fault = self.fault(event.seq)

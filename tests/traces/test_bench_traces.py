@@ -13,8 +13,9 @@ from kvsan.traces.decode import decoder
 from kvsan.traces.read import open_log
 from kvsan.traces.record import Recorder
 
-RECORD_US_MAX = 3.0
-RECORD_RATIO_MAX = 8.0
+RECORD_RATIO_MAX = 7.5
+"""An event may cost 3 us, where a bare encode of its record takes 0.4 us."""
+
 READ_RATIO_MAX = 6.0
 EVENTS = 100_000
 
@@ -48,7 +49,6 @@ def test_recording_costs_a_few_encodes(tmp_path: Path, suffix: str) -> None:
         times = [(seconds(record), log.flush(), seconds(bare)) for _ in range(rounds)]
     recorded, encoded = (min(pick) / count * 1e6 for pick in ([t[0] for t in times], [t[2] for t in times]))
     print(f"\nrecord {suffix}: {recorded:.2f} us, {recorded / encoded:.1f} times a bare encode of {encoded:.2f} us")
-    assert recorded <= RECORD_US_MAX
     assert recorded / encoded <= RECORD_RATIO_MAX
 
 

@@ -98,7 +98,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("window", {"branch": 1, "from_": 1, "from": 2}, "window is refused: from and from_ are one field"),
     ("free", {"block": 1, "note": "\ud800"}, "free cannot be written: "),
     ("sync", {}, "sync is refused: sync names neither stream nor event nor device"),
-    ("trace", {}, "trace is refused: a second header"),
+    ("trace", {}, "trace is refused: the recorder has written the header"),
     ("write", {"branch": "r0", "block": 1, "slots": [2, 2]}, "write is refused: slots is [2, 2), an empty range"),
 ]
 

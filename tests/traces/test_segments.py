@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from kvsan.traces.events import Trace
 from kvsan.traces.read import Gap, open_log, open_logs
-from toy_logs import HEAD, events_of, grow_lines, grows, save, toy_log
+from toy_logs import HEAD, events_of, grow_lines, grows, save, stream, toy_log
 
 RENAMED = HEAD.replace('"toy"', '"other"').encode() + b"\n"
 
@@ -69,7 +69,22 @@ def test_a_segment_of_another_log_is_an_error(rotated: Path) -> None:
     assert events_of(log) == grows(1, 10)
     assert log.problem is not None
     assert log.problem.place == f"{other}:1"
-    assert log.problem.what == "this segment's header is not the log's"
+    assert log.problem.what == "a header of another log"
+
+
+def test_segments_may_be_joined_into_one_stream(rotated: Path) -> None:
+    """As `cat` does it: the repeated headers stand in the middle."""
+    joined = b"".join((rotated / f"run.{index}.jsonl").read_bytes() for index in range(12))
+    log = open_log(stream(joined))
+    assert events_of(log) == grows(1, 120)
+    assert log.problem is None
+
+
+def test_two_logs_joined_into_one_stream_are_refused_at_the_second_header() -> None:
+    log = open_log(stream(toy_log(3) + RENAMED + grow_lines(4, 5)))
+    assert events_of(log) == grows(1, 3)
+    assert log.problem is not None
+    assert (log.problem.line, log.problem.what) == (5, "a header of another log")
 
 
 def test_an_empty_later_segment_adds_nothing(rotated: Path) -> None:
