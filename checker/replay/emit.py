@@ -11,42 +11,17 @@ Members are dense numbers, None is -1, a set a mask, a choice its index. Natural
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any  # the generated module's namespace and the containers, which `layout.shape` describes
 
 from kvsan.checker.replay import layout
-from kvsan.checker.replay.emit_step import FunctionWriter, Shared
-from kvsan.checker.replay.unknown import UNKNOWN, Known, evaluate, judge
+from kvsan.checker.replay.emit_expr import local
+from kvsan.checker.replay.program import Obligation, program
+from kvsan.checker.replay.unknown import UNKNOWN, Known, Value, evaluate, firm, judge, meet
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.diagnostics import Span
-from kvsan.spec.lang.effects import Access, judged
-from kvsan.spec.lang.simplify import simplify_block
-from kvsan.spec.lang.walk import all_statements, every
 
 Failure = tuple[int, tuple[int, ...]]
 INEXACT, TAINTED = 1, 2
-
-
-@dataclass(frozen=True)
-class Obligation:
-    """One `obey` or `advise` of one event, calls inlined.
-
-    names: what the message shows, with types, in the order of a failure's values. reads: what condition and path
-    depend on. silenced: the unreliable variables among them; such an obligation is never judged. live: whether it can
-    be reached under these constants.
-    """
-
-    number: int
-    event: str
-    rule: str
-    kind: str
-    message: str
-    names: tuple[tuple[str, ir.Type], ...]
-    reads: tuple[Access, ...]
-    span: Span
-    via: tuple[Span, ...]
-    silenced: tuple[str, ...] = ()
-    live: bool = True
 
 
 @dataclass
@@ -75,69 +50,23 @@ class Machine:
 
     def __post_init__(self) -> None:
         variables = self.spec.variables
-        self.folded = layout.constant_values(variables, self.constants)
-        self.state = {n: layout.container(v) for n, v in variables.items() if n not in self.folded}
+        folded = layout.constant_values(variables, self.constants)
+        self._program = program(self.spec, folded, self.unreliable)
+        self.obligations, self.source = self._program.obligations, self._program.source
+        self.slots = self._program.slots
+        self.state = {n: layout.container(v) for n, v in variables.items() if n not in folded}
         self.sizes = dict.fromkeys(self.spec.sorts, 0)
-        unindexed = [n for n, v in variables.items() if not v.const and not _sorts(v)]
-        self.slots = {name: slot for slot, name in enumerate(unindexed)}
-        self.fuzzy = {sort: [0] for sort in self.spec.sorts} | {"": [0] * len(unindexed)}
+        self.fuzzy = {sort: [0] for sort in self.spec.sorts} | {"": [0] * len(self.slots)}
         self._any = [0]
-        self.events, self.obligations = {}, []
-        self._generate()
-
-    # --- generation ---------------------------------------------------------------------------------------------------
-
-    def _generate(self) -> None:
-        shared = Shared(self.spec.variables, self.slots)
-        parts: list[str] = []
-        for event in self.spec.of_kind("event", "settling"):
-            effects = without_ghosts(simplify_block(event.effects, self.folded), self.spec.variables)
-            first = len(self.obligations)
-            silenced = self._declare(event, effects)
-            for careful in (False, True):
-                parts.append(FunctionWriter(shared, event, effects, first, silenced, careful).source())
-        self.source = "\n\n".join(parts)
-        self._hits, self._blocks = [0] * len(shared.blocks), shared.blocks
+        self._hits = [0] * len(self._program.blocks)
         self._checked = [0] * len(self.obligations)
         self.unknown = [0] * len(self.obligations)
-        namespace = self._namespace(shared)
-        exec(compile(self.source, f"<replay of {self.spec.name}>", "exec"), namespace)
-        for event in self.spec.of_kind("event", "settling"):
-            self.events[event.name] = namespace[f"E_{event.name}"]
+        namespace = self._namespace()
+        exec(self._program.code, namespace)
+        self.events = {e.name: namespace[f"E_{local(e.name)}"] for e in self.spec.of_kind("event", "settling")}
 
-    def _declare(self, event: ir.Step, effects: tuple[ir.Stmt, ...]) -> frozenset[int]:
-        """Add the event's obligations; returns the numbers, within it, of those that are silenced."""
-        known = {j.obey.number: j for j in judged(replace(event, effects=effects))}
-        silenced: set[int] = set()
-        everything = [s for s in all_statements(event.effects) if isinstance(s, ir.Obey)]
-        for obey in sorted(everything, key=lambda o: o.number):
-            live = known.get(obey.number)
-            reads = live.reads if live else ()
-            mute = tuple(dict.fromkeys(a.variable for a in reads if a.variable in self.unreliable))
-            if mute:
-                silenced.add(obey.number)
-            names = tuple((n, e.type) for n, e in obey.names)
-            kind = self.spec.rules[obey.rule].kind
-            number = len(self.obligations)
-            self.obligations.append(
-                Obligation(
-                    number,
-                    event.name,
-                    obey.rule,
-                    kind,
-                    obey.message,
-                    names,
-                    reads,
-                    obey.span,
-                    obey.via,
-                    mute,
-                    live is not None,
-                )
-            )
-        return frozenset(silenced)
-
-    def _namespace(self, shared: Shared) -> dict[str, Any]:
-        return {
+    def _namespace(self) -> dict[str, Any]:
+        names: dict[str, Any] = {
             **{f"V_{name}": held for name, held in self.state.items()},
             **{f"F_{sort}": self.fuzzy[sort] for sort in self.spec.sorts},
             "F": self.fuzzy[""],
@@ -147,10 +76,11 @@ class Machine:
             "C": self._checked,
             "U": self.unknown,
             "FAIL": self.failures.append,
-            "TERMS": shared.terms,
+            "TERMS": self._program.terms,
             "KNOWN": Known(self._read, self._row, self.sizes),
             "JUDGE": judge,
             "WORTH": evaluate,
+            "PUT": self._put,
             "UNKNOWN": UNKNOWN,
             "SORTED": sorted,
             "ALL": all,
@@ -158,13 +88,21 @@ class Machine:
             "ORALL": _or_all,
         }
 
+        def careful(name: str) -> Callable[..., None]:
+            exec(self._program.careful(name), names)
+            function: Callable[..., None] = names[f"E_{local(name)}__careful"]
+            return function
+
+        names["CAREFUL"] = _Made(careful)
+        return names
+
     # --- use ----------------------------------------------------------------------------------------------------------
 
     @property
     def checked(self) -> list[int]:
         """How often each obligation was judged with a result."""
         total = list(self._checked)
-        for hits, numbers in zip(self._hits, self._blocks, strict=True):
+        for hits, numbers in zip(self._hits, self._program.blocks, strict=True):
             for number in numbers:
                 total[number] += hits
         return total
@@ -198,6 +136,16 @@ class Machine:
         value = layout.get(variable, self.state[name], index)
         return value, 0 if variable.const else self._bits(variable, index)
 
+    def _put(self, name: str, index: tuple[int, ...], worth: Value, unsure: int) -> None:
+        """Store what is sure of a value; where it is unsure whether it is stored at all, what is sure either way."""
+        variable, held = self.spec.variables[name], self.state[name]
+        if any(i < 0 for i in index):
+            return  # the index is undefined on the path that was not taken
+        value = firm(worth, variable.value)
+        if unsure:
+            value = meet(layout.get(variable, held, index), value, variable.value)
+        layout.put(variable, held, index, value)
+
     def _bits(self, variable: ir.Variable, index: tuple[int, ...]) -> int:
         if variable.name in self.slots:
             return self.fuzzy[""][self.slots[variable.name]]
@@ -215,8 +163,16 @@ class Machine:
         return keys, self._bits(variable, (first,))
 
 
-def _sorts(variable: ir.Variable) -> bool:
-    return any(isinstance(k, ir.SortType) for k in variable.keys)
+class _Made(dict[str, Callable[..., None]]):
+    """Functions made when they are first asked for."""
+
+    def __init__(self, make: Callable[[str], Callable[..., None]]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> Callable[..., None]:
+        self[name] = self._make(name)
+        return self[name]
 
 
 def _or_all(bits: list[int]) -> int:
@@ -224,29 +180,3 @@ def _or_all(bits: list[int]) -> int:
     for bit in bits:
         found |= bit
     return found
-
-
-def without_ghosts(block: tuple[ir.Stmt, ...], variables: Mapping[str, ir.Variable]) -> tuple[ir.Stmt, ...]:
-    """Drop what only the explorer needs: stores to ghosts, and names and branches that read one."""
-
-    def reads_ghost(expr: ir.Expr) -> bool:
-        return any(isinstance(e, ir.Read) and variables[e.variable].ghost for e in every(expr))
-
-    out: list[ir.Stmt] = []
-    for statement in block:
-        match statement:
-            case ir.Store(variable) if variables[variable].ghost:
-                continue
-            case ir.Let(value=value) if reads_ghost(value):
-                continue
-            case ir.If(test, then, orelse):
-                arms = without_ghosts(then, variables), without_ghosts(orelse, variables)
-                if any(arms) and not reads_ghost(test):
-                    out.append(replace(statement, then=arms[0], orelse=arms[1]))
-            case ir.For(body=body):
-                inner = without_ghosts(body, variables)
-                if inner:
-                    out.append(replace(statement, body=inner))
-            case _:
-                out.append(statement)
-    return tuple(out)

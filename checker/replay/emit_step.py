@@ -48,6 +48,7 @@ class FunctionWriter:
 
     def __post_init__(self) -> None:
         self.writer = ExprWriter(self.shared.variables)
+        self.writer.temporaries.enabled = not self.careful
 
     def source(self) -> str:
         """The whole function."""
@@ -59,7 +60,7 @@ class FunctionWriter:
         if self.careful:
             self._find_fuzzy_names(body)
         else:
-            self.lines += [f"{INDENT}if ANY[0]:", f"{INDENT * 2}return E_{name}__careful({arguments})"]
+            self.lines += [f"{INDENT}if ANY[0]:", f"{INDENT * 2}return CAREFUL[{self.event.name!r}]({arguments})"]
         self._block(body, 1, "")
         if len(self.lines) == 1:
             self.lines.append(f"{INDENT}pass")
@@ -89,9 +90,10 @@ class FunctionWriter:
                 if self.careful and name in self.fuzzy_names:
                     self._mark_local(name, value, depth, path)
             case ir.Store():
-                self._store(statement, depth)
                 if self.careful:
-                    self._mark_store(statement, depth, path)
+                    self._store_carefully(statement, depth, path)
+                else:
+                    self._store(statement, depth)
             case ir.If():
                 self._if(statement, depth, path)
             case ir.For():
@@ -143,16 +145,25 @@ class FunctionWriter:
         kept = self.writer.temporaries
         test, sure, if_true, if_false = self._test(statement.test)
         then, orelse = statement.then, statement.orelse
-        self._put(depth, f"if {test}:" if then else f"if not ({test}):")
-        kept.kept = dict(if_true if then else if_false)
-        self._block(then or orelse, depth + 1, inner)
-        after_then, after_else = kept.kept, if_false if then else if_true
-        if then and orelse:
+        unsure = inner if inner != path else ""
+        both = bool(then and orelse) or bool(unsure)
+        self._put(depth, f"if {test}:" if then or both else f"if not ({test}):")
+        kept.kept = dict(if_true if then or both else if_false)
+        self._arm(then if both else then or orelse, orelse, depth + 1, inner, unsure)
+        after_then, after_else = kept.kept, if_false if then or both else if_true
+        if both:
             self._put(depth, "else:")
             kept.kept = dict(if_false)
-            self._block(orelse, depth + 1, inner)
+            self._arm(orelse, then, depth + 1, inner, unsure)
             after_else = kept.kept
         kept.kept = {k: n for k, n in sure.items() if after_then.get(k) == n and after_else.get(k) == n}
+
+    def _arm(self, arm: tuple[ir.Stmt, ...], other: tuple[ir.Stmt, ...], depth: int, path: str, unsure: str) -> None:
+        start = len(self.lines)
+        if unsure:
+            self._weaken(other, depth, unsure)
+        if arm or len(self.lines) == start:
+            self._block(arm, depth, path)
 
     def _test(self, test: ir.Expr) -> tuple[str, dict[Key, int], dict[Key, int], dict[Key, int]]:
         """The source of a test, and what is kept after it: surely, where true, where false."""
@@ -342,28 +353,70 @@ class FunctionWriter:
         slot = self.shared.slots.get(variable.name)
         return "" if slot is None else f"F[{slot}] |= BITS"
 
-    def _mark_store(self, store: ir.Store, depth: int, path: str) -> None:
+    def _store_carefully(self, store: ir.Store, depth: int, path: str) -> None:
+        """What is not sure to be stored, or not exact, is stored as far as it is sure."""
         variable = self.shared.variables[store.variable]
+        path = self._mark_index(store, depth, path)
+        bits = " | ".join(b for b in (path, self._bits(store.value)) if b)
+        if not bits:
+            self._store(store, depth)
+            return
         own = tuple(
             f"F_{k.name}[{self._plain(i)}]"
             for k, i in zip(variable.keys, store.index, strict=True)
             if isinstance(k, ir.SortType)
         )
-        bits = self._bits(store.value, own)
-        if not bits and not path:
-            return
-        name = path
-        if bits:
-            name = self._fresh_mark("P")
-            self._put(depth, f"{name} = {bits}")
-            worth = self._call("WORTH", store.value)
-            self._put(depth, f"if {name} == 1 and isinstance({worth}, int): {name} = 0")
-            if path:
-                self._put(depth, f"{name} |= {path}")
+        name = self._fresh_mark("P")
+        self._put(depth, f"{name} = {bits}")
+        self._put(depth, f"if {name} & 1:")
+        self._put(depth + 1, f"W0 = {self._call('WORTH', store.value)}")
+        self._put(depth + 1, f"PUT({store.variable!r}, {self._index(store)}, W0, {path or 0} & 1)")
+        foreign = " | ".join(b for b in (path, self._bits(store.value, own)) if b)
+        self._put(depth + 1, f"if isinstance(W0, int): {name} = {path or 0}")
+        self._put(depth, "else:")
+        self._store(store, depth + 1)
         spread = self._spread(variable, store.index)
-        if spread:
+        if spread and foreign:
+            self._put(depth, f"if {name}: {name} &= {foreign}")
             self._put(depth, f"if {name}:")
             self._put(depth + 1, spread.replace("BITS", name))
+
+    def _mark_index(self, store: ir.Store, depth: int, path: str) -> str:
+        """Where the index itself is not exact, it is unsure that this entry is stored."""
+        for part in store.index:
+            own = self._bits(part)
+            if own:
+                name = self._fresh_mark("P")
+                self._put(depth, f"{name} = {own}")
+                worth = self._call("WORTH", part)
+                self._put(depth, f"if {name} == 1 and isinstance({worth}, int): {name} = 0")
+                if path:
+                    self._put(depth, f"{name} |= {path}")
+                path = name
+        return path
+
+    def _index(self, store: ir.Store) -> str:
+        return "(" + "".join(f"{self._plain(i)}, " for i in store.index) + ")"
+
+    def _weaken(self, other: tuple[ir.Stmt, ...], depth: int, path: str) -> None:
+        """In one arm of an unsure test: what the other arm might have stored is sure no more."""
+        bound = {s.name for s in all_statements(other) if isinstance(s, ir.Let | ir.For)}
+        earlier: set[str] = set()
+        lines: list[str] = []
+        for store in all_statements(other):
+            if not isinstance(store, ir.Store):
+                continue
+            value = list(every(store.value))
+            known = not any(isinstance(e, ir.Name) and e.name in bound for e in value)
+            known = known and not any(isinstance(e, ir.Read) and e.variable in earlier for e in value)
+            if not any(isinstance(e, ir.Name) and e.name in bound for i in store.index for e in every(i)):
+                worth = self._call("WORTH", store.value) if known else "UNKNOWN"
+                lines.append(f"PUT({store.variable!r}, {self._index(store)}, {worth}, 1)")
+            earlier.add(store.variable)
+        if lines:
+            self._put(depth, f"if {path} & 1:")
+            for line in dict.fromkeys(lines):
+                self._put(depth + 1, line)
 
     def _mark_row(self, domain: ir.Row, depth: int, path: str) -> str:
         """Entries that are there are sure; that no others are, is not, but what is done for each is no less right."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias, assert_never
 
+from kvsan.checker.replay.layout import default
 from kvsan.spec.lang import ir
 
 
@@ -107,6 +108,30 @@ def loosen(value: int, type_: ir.Type) -> Value:
             return value if value >= 0 else UNKNOWN
         case _:
             return value if value else UNKNOWN
+
+
+def firm(value: Value, type_: ir.Type) -> int:
+    """What may be stored of a value for a member with an unknown past, so that `loosen` gives no more than is sure."""
+    match value:
+        case int():
+            return value
+        case AtLeast(bound) if isinstance(type_, ir.NatType):
+            return bound
+        case Contains(mask) if isinstance(type_, ir.SetType):
+            return mask
+        case _:
+            return default(type_)
+
+
+def meet(old: int, new: int, type_: ir.Type) -> int:
+    """What is sure of a value that may be the old or the new one."""
+    match type_:
+        case ir.NatType():
+            return min(old, new)
+        case ir.SetType():
+            return old & new
+        case _:
+            return old if old == new else default(type_)
 
 
 def _read(expr: ir.Read, env: Environment, known: Known) -> Value:

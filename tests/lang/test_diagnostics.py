@@ -1,6 +1,6 @@
 """Every mistake has its exact text: a bad specification beside what the compiler says of it.
 
-`python tests/lang/test_golden.py` writes the texts anew; read the difference before you keep it.
+`python tests/lang/test_diagnostics.py` writes the texts anew; read the difference before you keep it.
 """
 
 from __future__ import annotations
