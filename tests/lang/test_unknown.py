@@ -85,7 +85,7 @@ def clear(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("name", "step"), EVENTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=SEEDS)
 def test_a_verdict_about_an_unknown_past_holds_for_every_past(name: str, step: str, seed: int) -> None:
     world, dice = WORLDS[name], random.Random(seed)
@@ -131,7 +131,7 @@ def check_state(world: World, seen: interpret.Plain, truth: interpret.Plain, bit
 
 
 @pytest.mark.parametrize(("name", "step"), EVENTS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=SEEDS)
 def test_the_careful_code_agrees_with_the_plain_code_where_nothing_is_fuzzy(name: str, step: str, seed: int) -> None:
     world = WORLDS[name]
