@@ -20,7 +20,8 @@ from .outcome import Outcome, Violation
 from .recorded import recorded_kinds
 from .replay import KEPT, Finding, Replay, decides_everything, ownership
 
-Source = str | Path | Log | Sequence[str] | Iterable[Any]
+Place = str | Path
+Source = Place | Log | Sequence[Place] | Iterable[Any]
 Progress = Callable[[int, int], None]
 
 
@@ -38,18 +39,23 @@ def check(
 ) -> Outcome:
     """Replay a log against the rules and say what holds.
 
-    source: a path, a `Log`, or events in order, the header first: records of `kvsan.traces.events` or dicts with the
+    source: a path, paths (the segments of one log), a `Log`, or events in order, the header first: records of `kvsan.traces.events` or dicts with the
     fields of the trace format. until: the last line that is replayed. require: rules (or `all`) that must have been
     checked for HOLDS. progress: called with (events, line) now and then.
 
     Raises UsageError for a rule or discipline that does not exist. A broken log raises nothing: the outcome says where.
     """
-    log = source if isinstance(source, Log) else open_log(source) if is_place(source) else memory_log(source)
+    log = source if isinstance(source, Log) else log_of(source)
     return Check(log, until, require, suppressions, progress).outcome()
 
 
-def is_place(source: Source) -> bool:
-    return isinstance(source, str | Path)
+def log_of(source: Place | Iterable[Any]) -> Log:
+    """The log that files hold, or that is in memory."""
+    if isinstance(source, str | Path):
+        return open_log(source)
+    items = list(source)
+    segments = [item for item in items if isinstance(item, str | Path)]
+    return open_log(segments) if items and len(segments) == len(items) else memory_log(items)
 
 
 class Check:
@@ -158,7 +164,7 @@ class Check:
 
     def _reasons(self, replay: Replay, coverage: dict[str, Any], problem: LogProblem | None) -> list[str]:
         reasons = [
-            f"{gap.count} events are missing before line {gap.line}: what they did is unknown" for gap in self.gaps
+            f"{gap.missing} events are missing before line {gap.before}: what they did is unknown" for gap in self.gaps
         ]
         if problem is not None:
             reasons.append(f"the log breaks off after line {self.last_line}: {problem.what}")

@@ -41,8 +41,8 @@ class Feed:
         self.state: dict[str, Any] = machine.state
         self.fuzzy: dict[str, list[int]] = machine.fuzzy
         self.null = header.null_block
-        self.groups = {str(g): i.block_size for g, i in (header.groups or {}).items()}
-        self.pools = {"gpu": (header.blocks, header.block_size)}
+        self.groups = {str(g): i.block_size or header.block_size for g, i in (header.groups or {}).items()}
+        self.pools: dict[str, tuple[int, int]] = {"gpu": (header.blocks, header.block_size)}
         for name, info in (header.pools or {}).items():
             self.pools[str(name)] = (info.blocks, info.block_size or header.block_size)
         self.blocks = Ids(self._grower("Block"))

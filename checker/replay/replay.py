@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any  # rendered values of any sort
+from typing import Any, cast  # rendered values of any sort
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import writes
@@ -91,7 +91,7 @@ class Replay:
             performed.add(kind)
             handlers[kind](event)
             if failures:
-                self._collect(line, event)
+                self._collect(line, cast(ev.Event, event))
 
     @property
     def rules(self) -> tuple[str, ...]:
