@@ -39,8 +39,8 @@ def check(
 ) -> Outcome:
     """Replay a log against the rules and say what holds.
 
-    source: a path, paths (the segments of one log), a `Log`, or events in order, the header first: records of `kvsan.traces.events` or dicts with the
-    fields of the trace format. until: the last line that is replayed. require: rules (or `all`) that must have been
+    source: a path, paths (the segments of one log), a `Log`, or events in order, the header first: records of
+    `kvsan.traces.events` or dicts with the fields of the trace format. until: the last line that is replayed. require: rules (or `all`) that must have been
     checked for HOLDS. progress: called with (events, line) now and then.
 
     Raises UsageError for a rule or discipline that does not exist. A broken log raises nothing: the outcome says where.
