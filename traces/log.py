@@ -53,8 +53,13 @@ class Log:
 
     def place(self, line: int) -> tuple[str, int]:
         """The file of a line that has been read, and the line's number in it."""
-        index = max((i for i, start in enumerate(self._starts) if start < line), default=0)
+        index = max((i for i, (_, start) in enumerate(self.segments) if start < line), default=0)
         return self.sources[index].name, line - self._starts[index]
+
+    @property
+    def segments(self) -> tuple[tuple[str, int], ...]:
+        """The files that the latest reading has begun, each with the lines before it."""
+        return tuple((source.name, start) for source, start in zip(self.sources, self._starts, strict=False))
 
     def batches(self) -> Iterator[list[tuple[int, Item]]]:
         """The events as (line, event), a few thousand at a time; a Gap stands where events are missing.
@@ -89,8 +94,7 @@ class Log:
         except Broken as broken:
             broken.line = broken.line or (None if broken.fault.kind == "unreadable" and end == 0 else end + 1)
             raise
-        finally:
-            self._starts.append(offset + end)
+        self._starts.append(offset + end)  # not where a reader stops early: the next file has not begun
 
     def _judged(
         self, block: Block, header: Trace, numbers: Numbers

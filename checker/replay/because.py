@@ -92,10 +92,12 @@ def explain(
     """The findings with their earlier facts. Reads the log once more, up to the last finding that is explained."""
     watches = [Watch(f) for f in findings[:EXPLAINED]]
     active = [w for w in watches if w.cells]
+    if not active:
+        return list(findings)
     replay = fresh()
     for watch in active:
         watch.begin(replay)
-    for batch in batches() if active else ():
+    for batch in batches():
         for line, event in batch:
             active = [w for w in active if w.line > line]
             if not active:

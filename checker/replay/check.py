@@ -12,16 +12,17 @@ import msgspec
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces.read import Gap, Log, LogProblem, open_log
 
+from .again import replay_command
 from .because import explain
 from .coverage import coverage_of
 from .kinds import occurring_kinds
 from .memory import memory_log
-from .outcome import Outcome, Violation
+from .outcome import Outcome, Violation, place
 from .recorded import recorded_kinds
 from .replay import KEPT, Finding, Replay, decides_everything, ownership
+from .suppress import Suppression
 
-Place = str | Path
-Source = Place | Log | Sequence[Place] | Iterable[Any]
+Source = str | Path | Log | Iterable[Any]
 Progress = Callable[[int, int], None]
 
 
@@ -34,28 +35,31 @@ def check(
     *,
     until: int | None = None,
     require: Sequence[str] = (),
-    suppressions: Sequence[Any] = (),
+    suppressions: Sequence[Suppression] = (),
     progress: Progress | None = None,
+    interruptible: bool = False,
 ) -> Outcome:
     """Replay a log against the rules and say what holds.
 
-    source: a path, paths (the segments of one log), a `Log`, or events in order, the header first: records of
-    `kvsan.traces.events` or dicts with the fields of the trace format. until: the last line that is replayed. require: rules (or `all`) that must have been
-    checked for HOLDS. progress: called with (events, line) now and then.
+    source: a path, a list of paths (the segments of one log), a `Log`, or events in order, the header first: records of
+    `kvsan.traces.events` or dicts with the fields of the trace format. until: the last line that is replayed. require:
+    rules (or `all`) that must have been checked for HOLDS. suppressions: findings to live with. progress: called with
+    (events, line) now and then. interruptible: Ctrl-C ends the replay, and the outcome holds what was found by then.
 
     Raises UsageError for a rule or discipline that does not exist. A broken log raises nothing: the outcome says where.
     """
-    log = source if isinstance(source, Log) else log_of(source)
-    return Check(log, until, require, suppressions, progress).outcome()
+    return Check(log_of(source), until, require, suppressions, progress, interruptible).outcome()
 
 
-def log_of(source: Place | Iterable[Any]) -> Log:
-    """The log that files hold, or that is in memory."""
+def log_of(source: Source) -> Log:
+    """The log that a source stands for."""
+    if isinstance(source, Log):
+        return source
     if isinstance(source, str | Path):
         return open_log(source)
-    items = list(source)
-    segments = [item for item in items if isinstance(item, str | Path)]
-    return open_log(segments) if items and len(segments) == len(items) else memory_log(items)
+    if isinstance(source, list | tuple) and source and all(isinstance(part, str | Path) for part in source):
+        return open_log(list(source))
+    return memory_log(source)
 
 
 class Check:
@@ -66,11 +70,14 @@ class Check:
         log: Any,
         until: int | None,
         require: Sequence[str],
-        suppressions: Sequence[Any],
+        suppressions: Sequence[Suppression],
         progress: Progress | None,
+        interruptible: bool,
     ) -> None:
         self.log, self.until, self.require = log, until, require
         self.suppressions, self.progress = suppressions, progress
+        self.interruptible, self.interrupted = interruptible, False
+        self.segments: tuple[tuple[str, int], ...] = ()
         self.events, self.last_line = 0, 1
         self.gaps: list[Gap] = []
 
@@ -89,12 +96,17 @@ class Check:
         for name in self.require:
             if name != "all":
                 known(name, replay.rules, "rule")
-        for batch in self._batches(count=True):
-            replay.perform(batch)
-            if self.progress:
-                self.progress(self.events, self.last_line)
+        try:
+            for batch in self._batches(count=True):
+                replay.perform(batch)
+                if self.progress:
+                    self.progress(self.events, self.last_line)
+        except KeyboardInterrupt:
+            if not self.interruptible:
+                raise
+            self.interrupted = True
         replay.finish()
-        problem = self.log.problem
+        problem, self.segments = self.log.problem, self.log.segments
         findings = [*replay.findings, *replay.lints]
         explained = explain(sorted(findings, key=lambda f: f.violation.line), fresh, lambda: self._batches(count=False))
         return self._judge(replay, explained, occurring, recorded, problem)
@@ -123,9 +135,9 @@ class Check:
         coverage = coverage_of(replay, occurring | replay.seen_kinds())
         complete = [self._complete(f) for f in findings]
         kinds = {f.violation.rule: f.obligation.kind for f in findings}
-        lints = tuple(v for v in complete if kinds[v.rule] == "lint")
-        every = [v for v in complete if kinds[v.rule] != "lint"]
-        violations = tuple(v for v in every if v.suppressed is None)
+        reported = [v for v in complete if v.suppressed is None]
+        lints = tuple(v for v in reported if kinds[v.rule] == "lint")
+        violations = tuple(v for v in reported if kinds[v.rule] != "lint")
         reasons = self._reasons(replay, coverage, problem)
         if violations:
             verdict, code = "VIOLATED", 1
@@ -146,26 +158,33 @@ class Check:
             coverage=coverage,
             reasons=tuple(reasons),
             problem=problem,
-            suppressed=tuple(v for v in every if v.suppressed is not None),
+            suppressed=tuple(v for v in complete if v.suppressed is not None),
+            segments=self.segments,
+            unused=tuple(str(s) for s in self.suppressions if not any(self._covers(s, v) for v in complete)),
+            interrupted=self.interrupted,
         )
 
     def _complete(self, finding: Finding) -> Violation:
         """The violation with its source, and the command that shows it again."""
         v, said = finding.violation, ownership().rules[finding.violation.rule].labels
-        about = f" --block {v.block.split()[0]}" if v.block else f" --branch {v.branch.split()[0]}" if v.branch else ""
-        suppressed = next((s.reason for s in self.suppressions if s.covers(v, self.log)), None)
+        suppressed = next((s.reason for s in self.suppressions if self._covers(s, v)), None)
         return replace(
             v,
             source=said.get("Source", ""),
             missing=said.get("Missing"),
-            replay=f"kvsan check {self.log.name} --until {v.line}{about}",
+            replay=replay_command([file for file, _ in self.segments], v),
             suppressed=suppressed,
         )
+
+    def _covers(self, suppression: Suppression, v: Violation) -> bool:
+        return suppression.covers(v, self.log.header, place(self.segments, v.line)[0])
 
     def _reasons(self, replay: Replay, coverage: dict[str, Any], problem: LogProblem | None) -> list[str]:
         reasons = [
             f"{gap.missing} events are missing before line {gap.before}: what they did is unknown" for gap in self.gaps
         ]
+        if self.interrupted:
+            reasons.append(f"the check was interrupted after line {self.last_line}")
         if problem is not None:
             reasons.append(f"the log breaks off after line {self.last_line}: {problem.what}")
         wanted = replay.rules if "all" in self.require else self.require

@@ -9,6 +9,16 @@ Verdict = Literal["HOLDS", "VIOLATED", "UNKNOWN"]
 Status = Literal["checked", "not_exercised", "not_checkable"]
 
 
+Segments = tuple[tuple[str, int], ...]
+"""The files of a log, each with the lines before it."""
+
+
+def place(segments: Segments, line: int) -> tuple[str, int]:
+    """The file of a line of the log, and the line's number in it."""
+    file, before = next(((f, n) for f, n in reversed(segments) if n < line), segments[0])
+    return file, line - before
+
+
 @dataclass(frozen=True)
 class Because:
     """An earlier fact that clashes with a violation."""
@@ -54,6 +64,8 @@ class Outcome:
 
     verdict: HOLDS (no checkable rule is violated), VIOLATED, or UNKNOWN (gap, break, nothing checked, a required rule
     unchecked). exit_code: 0 HOLDS, 1 VIOLATED, 2 broken input, 3 UNKNOWN. reasons: why UNKNOWN, or why exit code 2.
+    segments: the log's files, each with the lines before it; empty where none could be read. unused: the suppressions
+    that covered nothing, as written. interrupted: the check was stopped, and what it had found by then stands.
     """
 
     verdict: Verdict
@@ -69,3 +81,6 @@ class Outcome:
     reasons: tuple[str, ...] = ()
     problem: object | None = None
     suppressed: tuple[Violation, ...] = field(default=())
+    segments: Segments = ()
+    unused: tuple[str, ...] = ()
+    interrupted: bool = False

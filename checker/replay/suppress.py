@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
-from typing import Protocol
 
 from kvsan.traces.header import Trace
 
@@ -43,15 +42,6 @@ class SuppressionError(ValueError):
         super().__init__(f"bad suppression: {what}\n  at        {place}\n  fix       {remedy}")
 
 
-class Placed(Protocol):
-    """What a suppression needs to know of a log."""
-
-    @property
-    def header(self) -> Trace | None: ...
-
-    def place(self, line: int) -> tuple[str, int]: ...
-
-
 @dataclass(frozen=True)
 class Suppression:
     """One line of a suppression file. `where`: key and glob, in the order written. `lines`: first and last."""
@@ -62,13 +52,13 @@ class Suppression:
     lines: tuple[int, int] | None = None
     place: str = ""
 
-    def covers(self, finding: Violation, log: Placed) -> bool:
-        """Whether the finding, in that log, is meant."""
+    def covers(self, finding: Violation, header: Trace | None, file: str) -> bool:
+        """Whether the finding, in that file of a log with that header, is meant."""
         if finding.rule != self.rule:
             return False
         if self.lines is not None and not self.lines[0] <= finding.line <= self.lines[1]:
             return False
-        return all(fits(key, glob, finding, log) for key, glob in self.where)
+        return all(fits(key, glob, finding, header, file) for key, glob in self.where)
 
     def __str__(self) -> str:
         parts = [self.rule, *(f"{key}={shlex.quote(glob)}" for key, glob in self.where)]
@@ -78,7 +68,7 @@ class Suppression:
         return " ".join(parts)
 
 
-def fits(key: str, glob: str, finding: Violation, log: Placed) -> bool:
+def fits(key: str, glob: str, finding: Violation, header: Trace | None, file: str) -> bool:
     """Whether one glob matches. A finding that is not about a block matches no block glob, not even `*`."""
     match key:
         case "block":
@@ -86,12 +76,11 @@ def fits(key: str, glob: str, finding: Violation, log: Placed) -> bool:
         case "branch":
             return finding.branch is not None and fnmatchcase(finding.branch, glob)
         case "file":
-            file = log.place(finding.line)[0]
             return fnmatchcase(file, glob) or fnmatchcase(PurePath(file).name, glob)
         case "engine":
-            return log.header is not None and fnmatchcase(log.header.engine, glob)
+            return header is not None and fnmatchcase(header.engine, glob)
         case _:
-            return log.header is not None and fnmatchcase(log.header.version, glob)
+            return header is not None and fnmatchcase(header.version, glob)
 
 
 def read_suppressions(path: str | Path, rules: Iterable[str]) -> list[Suppression]:
@@ -150,9 +139,3 @@ def nearest(word: str, known: Sequence[str], otherwise: str) -> str:
     """A remedy: the known word that is closest, if any is close."""
     near = get_close_matches(word, known, 1)
     return f"did you mean {near[0]}?" if near else otherwise
-
-
-def unused(suppressions: Iterable[Suppression], findings: Iterable[Violation], log: Placed) -> tuple[Suppression, ...]:
-    """The suppressions that cover none of the findings: their reason may be gone."""
-    every = list(findings)
-    return tuple(s for s in suppressions if not any(s.covers(finding, log) for finding in every))
