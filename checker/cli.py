@@ -1,0 +1,189 @@
+"""The `kvsan` command: options and help. What the commands do is in `checker/command`, imported when one is run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from kvsan.checker.command.sink import Color, Sink
+from kvsan.checker.command.usage import Refused
+from kvsan.checker.report.formats import Format
+
+DEFECT = 3
+"""Exit code where kvsan itself fails: there is no verdict, which is UNKNOWN and never success."""
+
+app = typer.Typer(
+    name="kvsan",
+    help="Sanitizer and model checker for KV-cache block ownership in LLM engines.",
+    epilog="""\b
+Examples:
+  kvsan record --out run.jsonl -- python serve.py    record an engine
+  kvsan check run.jsonl                              check what it did
+  kvsan rules exclusive_write                        what a rule says, and why""",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+CHECK_EXAMPLES = """\b
+Examples:
+  kvsan check run.jsonl                          replay a log against the rules
+  kvsan check run.jsonl --until 42 --block 7     the life of block 7 up to line 42, and what is wrong with it
+  kvsan check run.1.jsonl run.2.jsonl            segments of one log, or several logs
+  zstd -dc run.jsonl.zst | kvsan check -         from standard input (.gz and .zst are also read as they are)
+  kvsan check run.jsonl --require all            UNKNOWN unless every rule was checked
+  kvsan check run.jsonl -f sarif -o run.sarif    for a code-scanning service
+
+\b
+Exit code: 0 HOLDS, 1 VIOLATED, 2 bad usage or unreadable or broken input, 3 UNKNOWN, 130 interrupted.
+Of several logs the worst counts: 1 over 2 over 3 over 0.
+
+\b
+A suppression file has one suppression a line, with its reason:
+  exclusive_write engine=vllm version=0.3.* branch=beam-* -- fixed upstream in vllm#1556
+Keys: engine, version, file, block, branch (globs) and line (N or N-M)."""
+
+
+@app.command(epilog=CHECK_EXAMPLES)
+def check(
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs: files, globs, or - for standard input.")],
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the report is written.")] = Format.text,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report there, not to stdout.")
+    ] = None,
+    until: Annotated[
+        int | None, typer.Option(min=1, metavar="LINE", help="Replay up to this line, counted through all segments.")
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(min=0, metavar="B", help="Show every event that touched this block, and its findings.")
+    ] = None,
+    pool: Annotated[str, typer.Option(metavar="POOL", help="The pool of --block.")] = "gpu",
+    branch: Annotated[
+        str | None, typer.Option(metavar="R", help="Show every event that names this branch, and its findings.")
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE|all", help="UNKNOWN where this rule was never checked. Repeatable."),
+    ] = None,
+    suppress: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Findings to live with, see below. Repeatable.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress; in text, failures and verdicts only.")
+    ] = False,
+    color: Annotated[Color, typer.Option(help="Color the text report; auto heeds NO_COLOR.")] = Color.auto,
+) -> None:
+    """Replay logs against the rules, and say what holds.
+
+    A violation is shown with both facts: the event, and the earlier event that it clashes with. What the log cannot
+    show is said, not guessed.
+    """
+    from kvsan.checker.command.check import Request, run
+
+    require_, suppress_ = tuple(require or ()), tuple(suppress or ())
+    request = Request(tuple(logs), format, output, until, block, pool, branch, require_, suppress_, quiet, color)
+    raise typer.Exit(run(request))
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  kvsan record -- python serve.py --model tiny
+  kvsan record --out logs/run.jsonl.zst -- pytest tests/test_scheduler.py""",
+)
+def record(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, unchanged.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="LOG", help="The log: .jsonl, .jsonl.gz or .jsonl.zst.")
+    ] = Path("run.jsonl"),
+) -> None:
+    """Run a command with the recorder on. Its exit code is handed on; 2 where it succeeded and recorded nothing.
+
+    kvsan has to be installed in the engine's own environment. One block manager makes one log: further ones go to
+    run.2.jsonl and so on.
+    """
+    from kvsan.traces.engines.record_command import record as run
+
+    raise typer.Exit(run(command, out))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  kvsan rules                  all of them
+  kvsan rules free_once        one of them
+  kvsan rules --format json    for programs"""
+)
+def rules(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[RULE]...", help="Rules; default: all.")] = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+) -> None:
+    """Print the rules, with their sources.
+
+    Each is a fact, with where it comes from, what it catches, where it does not hold, and what the model leaves out.
+    """
+    from kvsan.checker.command.listing import as_json, as_text, chosen
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"the rules have no {format.value} form: --format text or json")
+    found = chosen(names or ())
+    Sink(None, format == Format.text, Color.never).write((as_text if format == Format.text else as_json)(found))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a log's lines.
+
+    It is made from the records that the reader itself uses: version 1 of the trace format.
+    """
+    import json
+
+    from kvsan.traces.schema import line_schema
+
+    Sink(None, False, Color.never).write(json.dumps(line_schema(), indent=2) + "\n")
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        from kvsan.checker.report.version import version
+
+        print(f"kvsan {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Sanitizer and model checker for KV-cache block ownership in LLM engines."""
+
+
+def main() -> None:
+    """The entry point. Every failure is a sentence and an exit code; KVSAN_DEBUG=1 shows the traceback of a defect."""
+    try:
+        app()
+    except Refused as refused:
+        fail(str(refused), 2)
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+    except Exception as error:
+        if os.environ.get("KVSAN_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        fail(
+            f"a defect of kvsan, no verdict: {what}\n  fix       report it with the log; KVSAN_DEBUG=1 shows where",
+            DEFECT,
+        )
+
+
+def fail(what: str, code: int) -> NoReturn:
+    print(f"kvsan: {what}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,11 @@
+"""What the `kvsan` commands do, apart from how their options are written (`checker/cli`).
+
+check     logs in, one report out
+listing   the rules with their labels, as text and as JSON
+progress  the live line on a terminal
+sink      where a report goes: a file, a terminal, a pipe that may close
+
+What we refused: one exit code a log. Of several logs the worst counts, 1 over 2 over 3 over 0, because a violation is a
+fact whatever could not be read besides. An interrupt is 130, as shells have it, whatever was found. A reader that goes
+away (`| head`) changes no exit code: the logs are checked to the end in silence.
+"""
