@@ -106,6 +106,8 @@ class Check:
                 raise
             self.interrupted = True
         replay.finish()
+        self.gaps = replay.gaps
+        self.events -= len(self.gaps)
         problem, self.segments = self.log.problem, self.log.segments
         findings = [*replay.findings, *replay.lints]
         explained = explain(sorted(findings, key=lambda f: f.violation.line), fresh, lambda: self._batches(count=False))
@@ -119,9 +121,7 @@ class Check:
                     return
             if count and batch:
                 self.last_line = batch[-1][0]
-                gaps = [item for _, item in batch if isinstance(item, Gap)]
-                self.gaps += gaps
-                self.events += len(batch) - len(gaps)
+                self.events += len(batch)
             yield batch
 
     def _judge(

@@ -6,7 +6,8 @@ Nothing is judged here. The null block is no block: its entries become null entr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any  # generated functions and handlers of many record types
 
 from kvsan.traces import events as ev
@@ -38,6 +39,7 @@ class Feed:
         self.machine, self.header = machine, header
         self.unknown_past = unknown_past
         self.do: dict[str, Callable[..., None]] = machine.events
+        self.write, self.read, self.grow = self.do["write"], self.do["read"], self.do["grow"]
         self.state: dict[str, Any] = machine.state
         self.fuzzy: dict[str, list[int]] = machine.fuzzy
         self.null = header.null_block
@@ -45,22 +47,10 @@ class Feed:
         self.pools: dict[str, tuple[int, int]] = {"gpu": (header.blocks, header.block_size)}
         for name, info in (header.pools or {}).items():
             self.pools[str(name)] = (info.blocks, info.block_size or header.block_size)
-        self.blocks = Ids(self._grower("Block"))
-        self.branches = Ids(self._grower("Branch"))
-        self.holders = Ids(self._grower("Holder"))
-        self.identities = Ids(self._grower("Identity"))
-        self.digests = Ids(self._grower("Digest"))
-        self.published = Ids(self._grower("Published"))
-        self.pool_ids = Ids(self._grower("Pool"))
-        self.ids = {
-            "Block": self.blocks,
-            "Branch": self.branches,
-            "Holder": self.holders,
-            "Identity": self.identities,
-            "Digest": self.digests,
-            "Published": self.published,
-            "Pool": self.pool_ids,
-        }
+        self.ids = {sort: self._ids(sort) for sort in machine.fuzzy if sort}
+        self.blocks, self.branches, self.holders = self.ids["Block"], self.ids["Branch"], self.ids["Holder"]
+        self.identities, self.digests = self.ids["Identity"], self.ids["Digest"]
+        self.published, self.pool_ids = self.ids["Published"], self.ids["Pool"]
         self.rows: dict[Hashable, tuple[int, ...]] = {}
         self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
@@ -68,13 +58,13 @@ class Feed:
             record: getattr(self, "on_" + name, self.ignore) for name, record in ev.EVENT_TYPES.items()
         }
 
-    def _grower(self, sort: str) -> Callable[[int], None]:
-        def grow(count: int) -> None:
-            self.machine.grow(sort, count)
-            if self.unknown_past:
-                self.machine.blur(sort, count - 1, INEXACT)
+    def _ids(self, sort: str) -> Ids:
+        """The ids of one sort; where the past is unknown, so is what stands on a name that is new."""
+        born = partial(self._blur, sort) if self.unknown_past else None
+        return Ids(partial(self.machine.grow, sort), born)
 
-        return grow
+    def _blur(self, sort: str, dense: int) -> None:
+        self.machine.blur(sort, dense, INEXACT)
 
     # --- names --------------------------------------------------------------------------------------------------------
 
@@ -91,18 +81,18 @@ class Feed:
 
     def _new_block(self, name: Hashable) -> int:
         dense = self.blocks[name]
-        raw, pool = name if isinstance(name, tuple) else (name, "gpu")
+        raw, pool = name if isinstance(name, tuple) else (name, "gpu")  # of a name that `block` has made
         count, size = self.pools.get(pool, (0, self.header.block_size))
         self.state["slots_of"][dense] = size
         self.state["pool_of"][dense] = self.pool_ids[pool]
         self.state["imaginary"][dense] = raw >= count or self.is_null(raw, pool)
         return dense
 
-    def several(self, raw: int | tuple[int, ...] | list[int], pool: Hashable) -> Iterator[int]:
+    def several(self, raw: int | tuple[int, ...], pool: Hashable) -> Iterable[int]:
         """The dense ids of a block field, without the null block."""
-        for one in (raw,) if isinstance(raw, int) else raw:
-            if one != self.null or (pool is not None and pool != "gpu"):
-                yield self.block(one, pool)
+        if isinstance(raw, int):
+            return () if self.is_null(raw, pool) else (self.block(raw, pool),)
+        return [self.block(one, pool) for one in raw if not self.is_null(one, pool)]
 
     def is_null(self, raw: int | None, pool: Hashable) -> bool:
         return raw is None or (raw == self.null and (pool is None or pool == "gpu"))
@@ -143,10 +133,6 @@ class Feed:
 
     def optional_row(self, branch: Hashable | None, group: Hashable) -> int:
         return NONE if branch is None else self.row(branch, group)
-
-    def holder_named(self, branch: Hashable) -> int:
-        """The holder with a branch's name, where there is one: its pins are the branch's own."""
-        return self.holders.get(branch, NONE)
 
     def identity(self, raw: Hashable, namespace: Hashable) -> int:
         return self.identities[raw if namespace is None else (raw, namespace)]
@@ -239,8 +225,9 @@ class Feed:
             self.do["admit"](r, e.tokens or 0)
 
     def on_grow(self, e: ev.Grow) -> None:
-        for r in self.all_rows(e.branch):
-            self.do["grow"](r, 1 if e.tokens is None else e.tokens)
+        tokens = 1 if e.tokens is None else e.tokens
+        for r in self.rows.get(e.branch) or self.all_rows(e.branch):
+            self.grow(r, tokens)
 
     def on_reserve(self, e: ev.Reserve) -> None:
         self.do["reserve"](self.row(e.branch, e.group), e.blocks)
@@ -311,14 +298,18 @@ class Feed:
             for b in self.several(e.block, e.pool):
                 self.do["write_inbound"](h, b, lo, hi)
             return
-        r, me = self.row(e.branch, e.group), self.holder_named(e.branch)
+        branch, raw = e.branch, e.block
         first, last = (NONE, NONE) if e.tokens is None else e.tokens
-        for b in self.several(e.block, e.pool):
-            self.do["write"](r, b, lo, hi, first, last, me)
+        r, me = self.row(branch, e.group), self.holders.get(branch, NONE)  # pins under a branch's name are its own
+        if type(raw) is int and e.pool is None and raw != self.null:  # the hot path of most logs
+            self.write(r, self.block(raw), lo, hi, first, last, me)
+            return
+        for b in self.several(raw, e.pool):
+            self.write(r, b, lo, hi, first, last, me)
 
     def on_read(self, e: ev.Read) -> None:
         if e.branch is not None:
-            self.do["read"](self.row(e.branch, e.group), NONE if e.upto is None else e.upto)
+            self.read(self.row(e.branch, e.group), NONE if e.upto is None else e.upto)
         elif e.block is not None and e.holder is not None:
             h = self.holders[e.holder]
             for b in self.several(e.block, e.pool):
@@ -340,14 +331,13 @@ class Feed:
                 do["copy"](NONE, self.block(src, pool), self.block(dst, pool), lo, hi)
         for branch, raw, lo, hi in e.writes:
             if not self.is_null(raw, pool):
-                do["write"](
-                    self.row(branch, group), self.block(raw, pool), lo, hi, NONE, NONE, self.holder_named(branch)
-                )
+                me = self.holders.get(branch, NONE)
+                self.write(self.row(branch, group), self.block(raw, pool), lo, hi, NONE, NONE, me)
         for what in e.reads:
             if isinstance(what, tuple | list):
-                do["read"](self.row(what[0], group), what[1])
+                self.read(self.row(what[0], group), what[1])
             else:
-                do["read"](self.row(what, group), NONE)
+                self.read(self.row(what, group), NONE)
 
     def on_invalidate(self, e: ev.Invalidate) -> None:
         for b in self.several(e.block, e.pool):

@@ -9,14 +9,16 @@ from collections.abc import Callable, Hashable
 
 
 class Ids(dict[Hashable, int]):
-    """name -> dense id of one sort; looking up a new name gives it an id and tells the machine to grow.
+    """name -> dense id of one sort; looking up a new name gives it an id.
 
+    grow: makes room for so many members; called ever more rarely. born: told each id that is given out, if anyone cares.
     `names[id]` is the name, or None while the id is free for reuse.
     """
 
-    def __init__(self, grow: Callable[[int], None]) -> None:
+    def __init__(self, grow: Callable[[int], None], born: Callable[[int], None] | None = None) -> None:
         super().__init__()
-        self.grow = grow
+        self.grow, self.born = grow, born
+        self.room = 0
         self.names: list[Hashable | None] = []
         self.unused: list[int] = []
 
@@ -27,8 +29,12 @@ class Ids(dict[Hashable, int]):
         else:
             dense = len(self.names)
             self.names.append(name)
-            self.grow(len(self.names))
+            if dense >= self.room:
+                self.room = max(64, 2 * dense)
+                self.grow(self.room)
         self[name] = dense
+        if self.born is not None:
+            self.born(dense)
         return dense
 
     def release(self, dense: int) -> None:

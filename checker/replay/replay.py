@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, cast  # rendered values of any sort
@@ -63,6 +63,7 @@ class Replay:
         self.told: set[tuple[str, int]] = set()
         self.bad_lengths: set[int] = set()
         self.performed: set[type] = set()
+        self.gaps: list[Gap] = []
         self._begin(header.started == "mid_run")
 
     def _begin(self, unknown_past: bool) -> None:
@@ -76,19 +77,20 @@ class Replay:
 
     def lose_track(self, gap: Gap) -> None:
         """Events are missing: what was known before is void."""
+        self.gaps.append(gap)
         self._tally()
         self._begin(unknown_past=True)
 
-    def perform(self, batch: Iterable[tuple[int, ev.Event | Gap]]) -> None:
+    def perform(self, batch: Sequence[tuple[int, ev.Event | Gap]]) -> None:
         """The hot loop."""
-        handlers, failures, performed = self.handlers, self.failures, self.performed
+        self.performed.update({type(event) for _, event in batch})
+        handlers, failures = self.handlers, self.failures
         for line, event in batch:
-            if type(event) is Gap:
-                self.lose_track(event)
+            kind = type(event)
+            if kind is Gap:
+                self.lose_track(cast(Gap, event))
                 handlers, failures = self.handlers, self.failures
                 continue
-            kind = type(event)
-            performed.add(kind)
             handlers[kind](event)
             if failures:
                 self._collect(line, cast(ev.Event, event))
