@@ -31,7 +31,8 @@ class Log:
     recorder's own (`x_command`, say). `problem`: why the latest reading stopped before the end, or None. A log whose
     header is broken has its problem from the start; opening never raises.
 
-    Lines are counted from 1 through all segments; `place` gives a line's file and its number there.
+    Lines are counted from 1 through all segments; `place` gives a line's file and its number there. `lines`: how many
+    the latest reading has gone through, those of the batch at hand included.
     """
 
     def __init__(self, sources: Sequence[Source], limits: Limits) -> None:
@@ -39,6 +40,7 @@ class Log:
         self.header: Trace | None = None
         self.header_fields: JsonObject = {}
         self.problem: LogProblem | None = None
+        self.lines = 0
         self._starts = [0]  # lines before each segment that has been begun
         self._unsure: Scanner = lambda events: iter(())  # there is nothing to go through without a header
         try:
@@ -69,7 +71,7 @@ class Log:
         """
         if self.header is None:
             return
-        self.problem, self._starts = None, [0]
+        self.problem, self.lines, self._starts = None, 0, []
         numbers = Numbers(self.header)
         index = 0
         try:
@@ -80,9 +82,11 @@ class Log:
 
     def _segment(self, index: int, header: Trace, numbers: Numbers) -> Iterator[list[tuple[int, Item]]]:
         """The batches of one file. Raises Broken, with the line as the file counts."""
-        offset, end = self._starts[index], 0
+        offset, end = self.lines, 0
+        self._starts.append(offset)
         try:
             for block in blocks(plain_bytes(self.sources[index], self.limits), self.limits.line_bytes):
+                self.lines = offset + block.first + block.count - 1
                 body = split_first_line(block)[1] if index == 0 and block.first == 1 else block
                 if body.data:
                     batch, fault = self._judged(replace(body, first=body.first + offset), header, numbers)
@@ -93,8 +97,8 @@ class Log:
                 end = block.first + block.count - 1
         except Broken as broken:
             broken.line = broken.line or (None if broken.fault.kind == "unreadable" and end == 0 else end + 1)
+            self.lines = offset + (broken.line or 0)
             raise
-        self._starts.append(offset + end)  # not where a reader stops early: the next file has not begun
 
     def _judged(
         self, block: Block, header: Trace, numbers: Numbers

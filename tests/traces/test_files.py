@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,24 @@ def test_batches_are_bounded_and_in_order(tmp_path: Path) -> None:
     batches = list(log.batches())
     assert max(map(len, batches)) < 10_000
     assert [item for batch in batches for item in batch] == list(enumerate(grows(1, 100_000), 2))
+
+
+def peak_of_reading(path: Path) -> int:
+    """The most memory, in bytes, that Python held while it went through a log."""
+    log = open_log(path)
+    tracemalloc.start()
+    for _ in log.batches():
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "zstd"])
+def test_reading_takes_no_more_memory_for_a_longer_log(tmp_path: Path, form: str) -> None:
+    short = save(tmp_path / "short", PACKERS[form](toy_log(20_000)))
+    long = save(tmp_path / "long", PACKERS[form](toy_log(80_000)))
+    assert peak_of_reading(long) < 1.5 * peak_of_reading(short)
 
 
 STANDARD_INPUT = (

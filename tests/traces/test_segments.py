@@ -50,6 +50,18 @@ def test_a_break_names_the_segment_and_its_own_line(rotated: Path) -> None:
     assert log.problem.place == f"{broken}:4"
 
 
+def test_places_are_known_after_a_break_and_after_an_early_end(rotated: Path) -> None:
+    broken = save(rotated / "run.3.jsonl", grow_lines(31, 33) + b"nonsense\n")
+    log = open_log(str(rotated / "run.*.jsonl"))
+    before = log.place(1), log.lines
+    lines = [line for batch in log.batches() for line, _ in batch]
+    assert log.place(lines[-1]) == (str(broken), 3)
+    assert log.lines == lines[-1] + 1
+    next(log.batches())
+    assert (log.place(1), log.lines) == ((str(rotated / "run.0.jsonl"), 1), 11)
+    assert before == ((str(rotated / "run.0.jsonl"), 1), 0)
+
+
 def test_a_missing_segment_is_a_gap(rotated: Path) -> None:
     (rotated / "run.3.jsonl").unlink()
     gaps = [event for event in events_of(open_log(str(rotated / "run.*.jsonl"))) if isinstance(event, Gap)]
