@@ -47,14 +47,17 @@ class Watch:
             value = read_cell(replay.machine.state[variable], index)
             if value != self.values[i]:
                 before, self.values[i] = self.values[i], value
-                if isinstance(value, int) and isinstance(before, int) and value > -1 and before > -1:
-                    changes.append(f"{variable} {before} -> {value}")
-                else:
-                    changes.append(variable)
+                changes.append(f"{variable} {before} -> {value}" if is_told(variable) else variable)
         if changes:
             counts = [c for c in changes if "->" in c]
             about = f" ({', '.join(counts)})" if counts else ""
             self.facts.append(Because(line, event_text(event) + about))
+
+
+def is_told(variable: str) -> bool:
+    """Counts and flags are told by their values; sets and entries only as having changed."""
+    declared = ownership().variables[variable]
+    return declared.derived or isinstance(declared.value, ir.BoolType)
 
 
 def cells_of(finding: Finding, ids: dict[str, int | None]) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -171,7 +171,7 @@ class Check:
         return replace(
             v,
             source=said.get("Source", ""),
-            missing=said.get("Missing"),
+            missing=said.get("Mend", "").rstrip(".") or None,
             replay=replay_command([file for file, _ in self.segments], v),
             suppressed=suppressed,
         )
@@ -202,6 +202,8 @@ class Check:
         if header.complete is not None:
             yield f"only these event kinds are recorded without gaps: {', '.join(sorted(header.complete))}"
         for variable, kinds in sorted(replay.silenced.items()):
+            if variable not in replay.missed():
+                continue
             yield f"{variable.replace('_', ' ')} is unknown: the log records no {' or '.join(sorted(kinds))}"
         for name, count in sorted(replay.totals.items()):
             if count > KEPT:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 class Ids(dict[Hashable, int]):
     """name -> dense id of one sort; looking up a new name gives it an id.
 
-    grow: makes room for so many members; called ever more rarely. born: told each id that is given out, if anyone cares.
+    grow: makes room for so many members; called ever more rarely. born: told each id that is given out, where given.
     `names[id]` is the name, or None while the id is free for reuse.
     """
 

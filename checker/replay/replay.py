@@ -18,7 +18,7 @@ from kvsan.traces.read import Gap
 from .emit import Machine, Obligation
 from .feed import Feed
 from .outcome import Violation
-from .recorded import unknown_variables
+from .recorded import kinds_of, unknown_variables
 from .taint import taint_block, taint_queues
 from .wording import event_fields
 
@@ -103,6 +103,12 @@ class Replay:
     def seen_kinds(self) -> frozenset[str]:
         """The event kinds that were performed."""
         return frozenset(tag for tag, record in ev.EVENT_TYPES.items() if record in self.performed)
+
+    def missed(self) -> frozenset[str]:
+        """The unknown variables for whose sake an obligation of an event that occurred was not judged."""
+        seen = self.seen_kinds()
+        silent = (o for o in self.machine.obligations if set(kinds_of(o.event)) & seen)
+        return frozenset(variable for obligation in silent for variable in obligation.silenced)
 
     def finish(self) -> None:
         """Adds up what was judged how often."""

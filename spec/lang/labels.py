@@ -1,12 +1,14 @@
-"""The four labels in a rule's docstring, and the statement that stands before them."""
+"""The labels in a rule's docstring, four that it must have and one that it may, and the statement before them."""
 
 from __future__ import annotations
 
 import re
 
 LABELS = ("Source", "Catches", "Except", "Deviates")
+MEND = "Mend"
+"""What would have to be there: an error shows it as what is missing."""
 
-_LABEL = re.compile(r"\s*(" + "|".join(LABELS) + r"):\s*(.*)")
+_LABEL = re.compile(r"\s*(" + "|".join((*LABELS, MEND)) + r"):\s*(.*)")
 
 
 def labels(doc: str) -> dict[str, str]:

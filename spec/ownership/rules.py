@@ -16,6 +16,7 @@ def alloc_from_free() -> None:
     Catches: one block handed to two branches by a corrupted free list.
     Except: the past of a log that starts mid-run, where a block's state before its first event is unknown.
     Deviates: the order of the free queue is not modelled; any free block may be next.
+    Mend: a free of the block before this line, or another block from the queue.
     """
 
 
@@ -27,6 +28,7 @@ def free_once() -> None:
     Catches: a double free, or a free under a live table entry or a running transfer.
     Except: device work that still runs on the block is judged by the order rules, not here.
     Deviates: a reference count is not modelled; owners and pins are counted, which is what it should equal.
+    Mend: the release of every owner and pin before this line, and no second free.
     """
 
 
@@ -41,6 +43,7 @@ def entry_is_held() -> None:
     Catches: a fork that walks stale links, a table that adopts somebody else's block.
     Except: the null block, which every table may name.
     Deviates: a block counts as just replaced until its branch next writes or reads.
+    Mend: an alloc of the block before this line, or the fork or hit by which the branch got it.
     """
 
 
@@ -57,6 +60,7 @@ def exclusive_write() -> None:
     Deviates: agreement is one length per block, the least of all joins since the block last had a sole owner; when
         the branch that joined lowest leaves and several stay, they are judged by that lower length until one is
         left.
+    Mend: a copy of the block for the writer, or the other owners' release of it, before this line.
     """
 
 
@@ -71,6 +75,7 @@ def write_within_table() -> None:
     Catches: a write through a stale table, a wrong slot, a transfer that lands on a block it does not hold.
     Except: where the slots are sealed, the tokens are judged by `sealed_is_immutable`.
     Deviates: none.
+    Mend: the entry that maps the block at the place of these tokens, or the transfer's pin.
     """
 
 
@@ -83,6 +88,7 @@ def sealed_is_immutable() -> None:
     Catches: a cache that returns the contents of a later position.
     Except: the promised first write, and an idempotent recomputation (the lint `recomputed_sealed`).
     Deviates: contents are not compared; a recomputation at the identity's own place counts as idempotent.
+    Mend: a private copy of the block for the writer, or the end of its identity, before this line.
     """
 
 
@@ -95,6 +101,7 @@ def seal_is_earned() -> None:
     Catches: a partial block sealed, a seal past the branch's tokens, an identity whose tokens never came.
     Except: a seal may precede its writes: it promises the tokens.
     Deviates: a seal without a branch is made by the block's owners, or by the pin that keeps it in another tier.
+    Mend: the tokens, the entry or the writes that the seal promises.
     """
 
 
@@ -107,6 +114,7 @@ def hit_is_live() -> None:
     Catches: a prefix hit on a block that now belongs to somebody else.
     Except: a hit in a log whose past is unknown, on a block not allocated since.
     Deviates: tokens are not compared; where a digest is logged, it stands for them.
+    Mend: an evict that drops the identity when its block is taken, or a hold on the block from the hit on.
     """
 
 
@@ -118,6 +126,7 @@ def ref_count_agrees() -> None:
     Catches: a count that drifts from the tables long before anything is freed wrongly.
     Except: the null block, whose count engines do not maintain.
     Deviates: a ring table counts once however often it names a block.
+    Mend: the increment or decrement that the engine left out, or the event that the log left out.
     """
 
 
@@ -129,6 +138,7 @@ def free_count_agrees() -> None:
     Catches: a leak, or a queue with duplicates, while the engine runs.
     Except: a log that starts mid-run, where the free queue is unknown.
     Deviates: blocks found by a hit are out of the queue from the hit on.
+    Mend: the alloc or free that the engine or the log left out.
     """
 
 
@@ -140,6 +150,7 @@ def tables_agree() -> None:
     Catches: a worker that reads another block than the scheduler mapped.
     Except: none.
     Deviates: none.
+    Mend: the map or unmap that one of the two tables has not seen.
     """
 
 
@@ -152,6 +163,7 @@ def append_only_table() -> None:
     Catches: a scheduler that swaps a block under a worker that has already copied the table row.
     Except: null entries.
     Deviates: any position at or past the branch's last token counts as the tail.
+    Mend: a new position for the new block.
     """
 
 
@@ -164,6 +176,7 @@ def private_copy_target() -> None:
     Catches: a copy into a shared block, a copy of too few slots.
     Except: a copy into a free block, the lint `dead_copy`.
     Deviates: a copy that names no branch is taken to be for the branch that mapped its target last.
+    Mend: a fresh block for the copy, and every slot that the branch sees in the source.
     """
 
 
@@ -175,6 +188,7 @@ def pins_balanced() -> None:
     Catches: another holder's pin consumed, a hold that outlives its work.
     Except: none.
     Deviates: none.
+    Mend: one unpin for each pin, by its own holder.
     """
 
 
@@ -186,6 +200,7 @@ def no_leak() -> None:
     Catches: a pool that shrinks with every failed or cancelled request.
     Except: the end of a log, which is not quiescent unless it says so.
     Deviates: none.
+    Mend: a free of the block when its last owner or pin went.
     """
 
 
@@ -199,6 +214,7 @@ def rollback_exact() -> None:
     Catches: a rollback that keeps blocks or drops too many, a rejected draft that is read or cached.
     Except: disciplines that keep lookahead blocks.
     Deviates: a rolled-back slot whose token the branch has again may be sealed ahead of its rewrite, as any other.
+    Mend: a rollback to just the kept tokens, before the branch goes on.
     """
 
 
@@ -211,6 +227,7 @@ def reservation_covers() -> None:
     Catches: an admission check that forgets transient copies, revived hits or lookahead slots.
     Except: branches without a promise.
     Deviates: a promise stands until its branch ends or is promised anew.
+    Mend: a larger promise, or the return of what the failed call took.
     """
 
 
@@ -223,6 +240,7 @@ def events_match_cache() -> None:
     Catches: a router whose mirror loses a resident prefix or keeps a dead one.
     Except: none.
     Deviates: the stream is a set per medium: storing twice is storing once.
+    Mend: the published event that the cache's change calls for, once.
     """
 
 

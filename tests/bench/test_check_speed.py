@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from kvsan.checker import check
-
-from .workload import write_workload
+from workload import write_workload
 
 EVENTS = 2_000_000
 
