@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any  # the generated module's namespace and the containers, which `layout.shape` describes
+from typing import Any, TypeVar  # Any: the generated module's namespace, the containers (`layout.shape`)
 
 from kvsan.checker.replay import layout
 from kvsan.checker.replay.emit_expr import local
 from kvsan.checker.replay.program import Obligation, program
-from kvsan.checker.replay.unknown import UNKNOWN, Known, Value, evaluate, firm, judge, meet
+from kvsan.checker.replay.terms import Known, Term, compile_term
+from kvsan.checker.replay.unknown import UNKNOWN, Value, as_bool, firm, meet
 from kvsan.spec.lang import ir
+
+__all__ = ["INEXACT", "TAINTED", "Failure", "Machine", "Obligation"]
 
 Failure = tuple[int, tuple[int, ...]]
 INEXACT, TAINTED = 1, 2
@@ -76,10 +79,7 @@ class Machine:
             "C": self._checked,
             "U": self.unknown,
             "FAIL": self.failures.append,
-            "TERMS": self._program.terms,
-            "KNOWN": Known(self._read, self._row, self.sizes),
-            "JUDGE": judge,
-            "WORTH": evaluate,
+            "JUDGE": as_bool,
             "PUT": self._put,
             "UNKNOWN": UNKNOWN,
             "SORTED": sorted,
@@ -93,7 +93,10 @@ class Machine:
             function: Callable[..., None] = names[f"E_{local(name)}__careful"]
             return function
 
-        names["CAREFUL"] = _Made(careful)
+        known = Known(self.spec.variables, self.state, self.fuzzy, self.slots, self.sizes)
+        terms = self._program.terms
+        names["CAREFUL"] = _Made[str, Callable[..., None]](careful)
+        names["TERMS"] = _Made[int, Term](lambda number: compile_term(terms[number], known))
         return names
 
     # --- use ----------------------------------------------------------------------------------------------------------
@@ -131,11 +134,6 @@ class Machine:
         """One value of the state."""
         return layout.get(self.spec.variables[variable], self.state[variable], index)
 
-    def _read(self, name: str, index: tuple[int, ...]) -> tuple[int, int]:
-        variable = self.spec.variables[name]
-        value = layout.get(variable, self.state[name], index)
-        return value, 0 if variable.const else self._bits(variable, index)
-
     def _put(self, name: str, index: tuple[int, ...], worth: Value, unsure: int) -> None:
         """Store what is sure of a value; where it is unsure whether it is stored at all, what is sure either way."""
         variable, held = self.spec.variables[name], self.state[name]
@@ -146,33 +144,21 @@ class Machine:
             value = meet(layout.get(variable, held, index), value, variable.value)
         layout.put(variable, held, index, value)
 
-    def _bits(self, variable: ir.Variable, index: tuple[int, ...]) -> int:
-        if variable.name in self.slots:
-            return self.fuzzy[""][self.slots[variable.name]]
-        bits = 0
-        for key, member in zip(variable.keys, index, strict=False):
-            if isinstance(key, ir.SortType):
-                bits |= self.fuzzy[key.name][member]
-        return bits
 
-    def _row(self, name: str, first: int) -> tuple[list[int], int]:
-        variable = self.spec.variables[name]
-        held = self.state[name]
-        rows = layout.shape(variable) == "rows"
-        keys = sorted(held[first]) if rows else sorted(k[1] for k in held if k[0] == first)
-        return keys, self._bits(variable, (first,))
+K = TypeVar("K")
+M = TypeVar("M")
 
 
-class _Made(dict[str, Callable[..., None]]):
-    """Functions made when they are first asked for."""
+class _Made(dict[K, M]):
+    """Things made when they are first asked for."""
 
-    def __init__(self, make: Callable[[str], Callable[..., None]]) -> None:
+    def __init__(self, make: Callable[[K], M]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, name: str) -> Callable[..., None]:
-        self[name] = self._make(name)
-        return self[name]
+    def __missing__(self, key: K) -> M:
+        self[key] = self._make(key)
+        return self[key]
 
 
 def _or_all(bits: list[int]) -> int:

@@ -134,7 +134,7 @@ class ExprWriter:
                 return self._quantifier(expr)
             case ir.LetIn(name, value, body):
                 bound = f"({local(name)} := {self.expr(value)})"
-                return f"[{bound}, {self.expr(body)}][1]"
+                return f"(({bound} or 1) and {self.expr(body)})"  # the left side is never false
             case ir.CallExpr():
                 raise AssertionError("calls are inlined before emission")
             case _:

@@ -302,19 +302,19 @@ class FunctionWriter:
         self.marks += 1
         return f"{letter}{self.marks}"
 
-    def _call(self, function: str, expr: ir.Expr) -> str:
-        """A call of the three-valued evaluator."""
+    def _call(self, expr: ir.Expr, function: str = "") -> str:
+        """A call of the three-valued evaluator: what the expression is worth."""
         self.shared.terms.append(expr)
         names = dict.fromkeys(e.name for e in every(expr) if isinstance(e, ir.Name))
         inner = {e.name for e in every(expr) if isinstance(e, ir.Quantifier | ir.LetIn)}
         pairs = [f"{n!r}: {f'A_{n}' if n in self.fuzzy_names else local(n)}" for n in names if n not in inner]
-        return f"{function}(TERMS[{len(self.shared.terms) - 1}], {{{', '.join(pairs)}}}, KNOWN)"
+        return f"{function}(TERMS[{len(self.shared.terms) - 1}]({{{', '.join(pairs)}}}))"
 
     def _mark_local(self, name: str, value: ir.Expr, depth: int, path: str) -> None:
         """Z_name: the bits it depends on; A_name: what its value is worth."""
         own = self._bits(value)
         self._put(depth, f"Z_{name} = {' | '.join(b for b in (path, own) if b) or 0}")
-        worth = "UNKNOWN" if path and not own else self._call("WORTH", value)
+        worth = "UNKNOWN" if path and not own else self._call(value)
         if path and own:
             worth = f"(UNKNOWN if {path} else {worth})"
         self._put(depth, f"A_{name} = {worth} if Z_{name} == 1 else UNKNOWN if Z_{name} else {local(name)}")
@@ -325,7 +325,7 @@ class FunctionWriter:
             return path
         name = self._fresh_mark("P")
         self._put(depth, f"{name} = {own}")
-        self._put(depth, f"if {name} == 1 and {self._call('JUDGE', statement.test)} is not None: {name} = 0")
+        self._put(depth, f"if {name} == 1 and {self._call(statement.test, 'JUDGE')} is not None: {name} = 0")
         if path:
             self._put(depth, f"{name} |= {path}")
         outside = [t for t in dict.fromkeys(self._targets(statement)) if t]
@@ -369,7 +369,7 @@ class FunctionWriter:
         name = self._fresh_mark("P")
         self._put(depth, f"{name} = {bits}")
         self._put(depth, f"if {name} & 1:")
-        self._put(depth + 1, f"W0 = {self._call('WORTH', store.value)}")
+        self._put(depth + 1, f"W0 = {self._call(store.value)}")
         self._put(depth + 1, f"PUT({store.variable!r}, {self._index(store)}, W0, {path or 0} & 1)")
         foreign = " | ".join(b for b in (path, self._bits(store.value, own)) if b)
         self._put(depth + 1, f"if isinstance(W0, int): {name} = {path or 0}")
@@ -388,7 +388,7 @@ class FunctionWriter:
             if own:
                 name = self._fresh_mark("P")
                 self._put(depth, f"{name} = {own}")
-                worth = self._call("WORTH", part)
+                worth = self._call(part)
                 self._put(depth, f"if {name} == 1 and isinstance({worth}, int): {name} = 0")
                 if path:
                     self._put(depth, f"{name} |= {path}")
@@ -410,7 +410,7 @@ class FunctionWriter:
             known = not any(isinstance(e, ir.Name) and e.name in bound for e in value)
             known = known and not any(isinstance(e, ir.Read) and e.variable in earlier for e in value)
             if not any(isinstance(e, ir.Name) and e.name in bound for i in store.index for e in every(i)):
-                worth = self._call("WORTH", store.value) if known else "UNKNOWN"
+                worth = self._call(store.value) if known else "UNKNOWN"
                 lines.append(f"PUT({store.variable!r}, {self._index(store)}, {worth}, 1)")
             earlier.add(store.variable)
         if lines:
@@ -439,7 +439,7 @@ class FunctionWriter:
         self._put(inner, f"if not {test}: {fail}")
         if bits:
             self._put(depth, "elif Z == 1:")
-            verdict = self._call("JUDGE", obey.condition)
+            verdict = self._call(obey.condition, "JUDGE")
             self._put(depth + 1, f"Z = None if {path} else {verdict}" if path else f"Z = {verdict}")
             self._put(depth + 1, f"if Z is None: U[{k}] += 1")
             self._put(depth + 1, "else:")
