@@ -74,3 +74,16 @@ def test_a_terminal_gets_color_and_a_pipe_none() -> None:
     assert code == 0
     assert shown.startswith(b"\x1b[32m\x1b[1mHOLDS\x1b[0m")
     assert not run("check", GOOD, "-q").stdout.startswith(b"\x1b")
+
+
+def test_a_recorded_command_keeps_its_arguments_and_its_exit_code(tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    child = "import sys; print(sys.argv[1:]); raise SystemExit(7)"
+    done = run("record", "--out", out, "--", sys.executable, "-c", child, "--out", "x", "--help")
+    assert (done.returncode, done.stdout.strip()) == (7, b"['--out', 'x', '--help']")
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_command_that_records_nothing_is_no_success(tmp_path: Path) -> None:
+    done = run("record", "--out", tmp_path / "run.jsonl", "--", sys.executable, "-c", "pass")
+    assert done.returncode == 2 and b"nothing was recorded" in done.stderr
