@@ -15,9 +15,10 @@ from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
 
-from .emit import Machine, Obligation
+from .emit import Machine
 from .feed import Feed
 from .outcome import Violation
+from .program import Obligation
 from .recorded import kinds_of, unknown_variables
 from .taint import taint_block, taint_queues
 from .wording import event_fields

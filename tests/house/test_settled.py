@@ -68,7 +68,7 @@ def block(kind: str) -> str:
 
 def test_the_readme_shows_what_the_command_prints(tmp_path: Path) -> None:
     (tmp_path / "beam.jsonl").write_text(block("jsonl"))
-    command = "import sys; from kvsan.checker.cli import main; sys.argv = sys.argv[:1] + sys.argv[2:]; main()"
+    command = "import sys; from kvsan.checker.cli import main; sys.argv[:1] = []; main()"
     done = run(sys.executable, "-c", command, "kvsan", "check", "beam.jsonl", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout.startswith(block("text"))
