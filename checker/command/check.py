@@ -10,7 +10,7 @@ from pathlib import Path
 from kvsan.checker.replay.check import UsageError, check, known
 from kvsan.checker.replay.life import Life, life_of_block, life_of_branch
 from kvsan.checker.replay.outcome import Outcome
-from kvsan.checker.replay.suppress import Suppression, SuppressionError, read_suppressions
+from kvsan.checker.replay.suppress import Suppression, SuppressionError, nearest, read_suppressions
 from kvsan.checker.report.formats import Format, render
 from kvsan.checker.report.rulebook import rulebook
 from kvsan.checker.report.text import total
@@ -60,6 +60,7 @@ def run(request: Request) -> int:
         try:
             logs = open_logs(request.logs)
             several = len(logs) > 1
+            refuse_unknown_pool(logs, request.pool)
             for view in views_of(logs, request, suppressions):
                 views.append(view)
                 if streams:
@@ -92,6 +93,14 @@ def usable(request: Request) -> list[Suppression]:
         return [s for file in request.suppress for s in read_suppressions(file, rulebook())]
     except (UsageError, SuppressionError) as error:
         raise Refused(str(error)) from error
+
+
+def refuse_unknown_pool(logs: Sequence[Log], pool: str) -> None:
+    """Raises Refused where no log has that pool: a block of it would look as if nothing had happened to it."""
+    pools = ["gpu", *(str(name) for log in logs if log.header for name in log.header.pools or {})]
+    if pool not in pools:
+        known_ones = f"known are {', '.join(dict.fromkeys(pools))}"
+        raise Refused(f"--pool: there is no pool {pool!r}: {nearest(pool, pools, known_ones)}")
 
 
 def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppression]) -> Iterator[View]:
