@@ -51,7 +51,7 @@ Keys: engine, version, file, block, branch (globs) and line (N or N-M)."""
 
 @app.command(epilog=CHECK_EXAMPLES)
 def check(
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs: files, globs, or - for standard input.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs: files, globs, or - for standard input.")],
     format: Annotated[Format, typer.Option("--format", "-f", help="How the report is written.")] = Format.text,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report there, not to stdout.")
@@ -98,7 +98,7 @@ Examples:
   kvsan record --out logs/run.jsonl.zst -- pytest tests/test_scheduler.py""",
 )
 def record(
-    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, unchanged.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The command, after --, unchanged.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="LOG", help="The log: .jsonl, .jsonl.gz or .jsonl.zst.")
     ] = Path("run.jsonl"),
@@ -121,7 +121,7 @@ Examples:
   kvsan rules --format json    for programs"""
 )
 def rules(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[RULE]...", help="Rules; default: all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="RULE", help="Rules; default: all.")] = None,
     format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
 ) -> None:
     """Print the rules, with their sources.
