@@ -52,6 +52,7 @@ class Feed:
         self.identities, self.digests = self.ids["Identity"], self.ids["Digest"]
         self.published, self.pool_ids = self.ids["Published"], self.ids["Pool"]
         self.rows: dict[Hashable, tuple[int, ...]] = {}
+        self.ended: set[int] = set()
         self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -134,8 +135,12 @@ class Feed:
     def optional_row(self, branch: Hashable | None, group: Hashable) -> int:
         return NONE if branch is None else self.row(branch, group)
 
-    def identity(self, raw: Hashable, namespace: Hashable) -> int:
-        return self.identities[raw if namespace is None else (raw, namespace)]
+    def identity(self, raw: Hashable, namespace: Hashable, pool: Hashable) -> int:
+        """The id of a hash within its namespace; each pool has identities of its own."""
+        self._release_identities()
+        if pool is None or pool == "gpu":
+            return self.identities[raw if namespace is None else (raw, namespace)]
+        return self.identities[(raw, namespace, str(pool))]
 
     def publication(self, pool: Hashable, raw: Hashable) -> int:
         return self.published[(str(pool) if pool is not None else "gpu", raw)]
@@ -149,7 +154,9 @@ class Feed:
             return "none"
         name = self.ids[sort].names[dense]
         if isinstance(name, tuple):
-            first, second = name
+            first, second = name[:2]
+            if second is None:
+                return str(first)
             word = {"Block": "{} of pool {}", "Branch": "{} (group {})", "Identity": "{} (namespace {})"}.get(sort)
             return word.format(first, second) if word else f"{second} ({first})"
         return str(name)
@@ -158,11 +165,13 @@ class Feed:
         for dense in self.rows.pop(branch, ()):
             self.branches.release(dense)
 
-    def _release_identities(self, candidates: list[int]) -> None:
+    def _release_identities(self) -> None:
+        """Give back ids that nothing stands on. Done when the next identity comes: a finding still shows the last."""
         standing = self.state["standing"]
-        for dense in candidates:
-            if standing[dense] == 0 and self.identities.names[dense] is not None:
+        for dense in self.ended:
+            if standing[dense] == 0:
                 self.identities.release(dense)
+        self.ended.clear()
 
     # --- the pool -----------------------------------------------------------------------------------------------------
 
@@ -175,11 +184,8 @@ class Feed:
             b = self.block(raw, e.pool)
             ended = self.state["carried"][b]
             if ended:
-                candidates = list(ended)
-                self.do["alloc"](b, r)
-                self._release_identities(candidates)
-            else:
-                self.do["alloc"](b, r)
+                self.ended.update(ended)
+            self.do["alloc"](b, r)
 
     def on_free(self, e: ev.Free) -> None:
         for b in self.several(e.block, e.pool):
@@ -348,7 +354,7 @@ class Feed:
 
     def on_seal(self, e: ev.Seal) -> None:
         r = self.optional_row(e.branch, e.group)
-        h = self.identity(e.hash, e.namespace)
+        h = self.identity(e.hash, e.namespace, e.pool)
         digest = NONE if e.digest is None else self.digests[e.digest]
         published = self.publication(e.pool, e.hash if e.published is None else e.published)
         for b in self.several(e.block, e.pool):
@@ -358,21 +364,19 @@ class Feed:
 
     def on_hit(self, e: ev.Hit) -> None:
         r = self.optional_row(e.branch, e.group)
-        h = self.identity(e.hash, e.namespace)
+        h = self.identity(e.hash, e.namespace, e.pool)
         lo, hi = (NONE, NONE) if e.slots is None else e.slots
         digest = NONE if e.digest is None else self.digests[e.digest]
         for b in self.several(e.block, e.pool):
             self.do["hit"](b, h, r, lo, hi, digest)
-        self._release_identities([h])
+        self.ended.add(h)
 
     def on_evict(self, e: ev.Evict) -> None:
-        h = NONE if e.hash is None else self.identity(e.hash, e.namespace)
+        h = self.identity(e.hash, e.namespace, e.pool)
         for b in self.several(e.block, e.pool):
-            candidates = list(self.state["carried"][b])
+            self.ended.update(self.state["carried"][b])
             self.do["evict"](b, h)
-            self._release_identities(candidates)
-        if h != NONE:
-            self._release_identities([h])
+        self.ended.add(h)
 
     def on_kv_stored(self, e: ev.KvStored) -> None:
         medium = self.medium(e.medium)

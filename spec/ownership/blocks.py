@@ -51,7 +51,7 @@ def free(s: Ownership, b: Block) -> None:
         obey(
             free_once,
             owners == 0 and pins == 0,
-            "block {b} was freed while {owners} branches own it and {pins} pins hold it",
+            "block {b} was freed with owners ({owners}) or pins ({pins})",
         )
         advise(late_release, s.idle_since[b] == s.shortages, "block {b} lay unused while an allocation failed")
         s.held[b] = False

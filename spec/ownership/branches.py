@@ -160,8 +160,8 @@ def unmap_null(s: Ownership, r: Branch, p: Pos) -> None:
 
 @event
 def window(s: Ownership, r: Branch, start: Count) -> None:
-    """Positions below `start` are out of the sliding window."""
-    s.window_from[r] = max(s.window_from[r], start)
+    """Positions below `start` are out of the sliding window; a rollback may move it back."""
+    s.window_from[r] = start
 
 
 @event

@@ -66,7 +66,8 @@ def write(
         earned = sealed == empty() or (sealed <= covered(s, r, b) and at_its_tokens(s, b, lo, begin, size))
         if sealed != empty():
             obey(sealed_is_immutable, earned, "branch {r} wrote sealed slots of block {b} at token {begin}")
-            advise(recomputed_sealed, sealed & again == empty(), "branch {r} recomputed sealed slots of block {b}")
+            if earned and s.stale_to[r] == 0:
+                advise(recomputed_sealed, sealed & again == empty(), "branch {r} recomputed sealed slots of block {b}")
         elif first is not None and last is not None:
             obey(
                 write_within_table,
@@ -213,6 +214,11 @@ def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: 
             who = s.claimant[dst]
             if who is not None and s.places[who, dst] > 0:
                 judge_covering(s, who, src, dst, slots)
+                obey(
+                    private_copy_target,
+                    came_from(s, who, src) or visible(s, who, dst, s.spot[who, dst]) & slots == empty(),
+                    "the copy overwrites slots of block {dst} with block {src}, which its branch {who} does not hold",
+                )
     s.written[dst] = (s.written[dst] - slots) | (s.written[src] & slots)
 
 

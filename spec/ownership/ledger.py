@@ -109,7 +109,7 @@ def pay(s: Ownership, r: Branch) -> None:
         obey(
             reservation_covers,
             taken <= promised,
-            "branch {r} took its {taken}th block, but was promised {promised}",
+            "branch {r} has taken {taken} blocks, but was promised {promised}",
         )
 
 
