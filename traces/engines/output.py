@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import multiprocessing.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ def open_recorder(**header: Any) -> Recorder:
         raise ValueError(f"{HEADER} must hold a JSON object")
     recorder = Recorder(_claim(Path(os.environ[PATH])), **header, **extra)
     _open.append(recorder)
+    multiprocessing.util.Finalize(None, close_all, exitpriority=100)  # a child process ends without atexit
     return recorder
 
 

@@ -16,7 +16,7 @@ from kvsan.traces.engines.output import PATH, wanted
 
 ADAPTERS = {
     "0.6.2": ("vllm_v0", "vllm_v0_steps"),
-    "0.9.1": ("vllm_v0", "vllm_v1"),
+    "0.9.1": ("vllm_v0", "vllm_v1", "vllm_v1_steps"),
 }
 """Release -> the modules that listen to it. Which of them speaks depends on the block manager the engine creates."""
 

@@ -18,8 +18,11 @@ from kvsan.traces.engines.tiny_model import write_config
 BLOCK_SIZE = 4
 
 
-def engine(blocks: int = 32) -> Any:
+def engine(blocks: int = 32, caching: bool = False) -> Any:
     """An `LLM` with `blocks` blocks of four slots."""
+    if caching:  # 0.6.2 switches prefix caching off on a CPU, because its own kernels cannot continue a prefix there
+        executor: Any = importlib.import_module("vllm.executor.cpu_executor")
+        executor._verify_and_get_cache_config = _sized
     os.environ[standin_ops.NATIVE] = "1"
     os.environ["VLLM_ALLOW_DEPRECATED_BEAM_SEARCH"] = "1"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = "1"
@@ -28,10 +31,16 @@ def engine(blocks: int = 32) -> Any:
         llm = importlib.import_module("vllm").LLM(
             model=str(write_config(Path(folder))), skip_tokenizer_init=True, load_format="dummy", dtype="float32",
             device="cpu", block_size=BLOCK_SIZE, num_gpu_blocks_override=blocks, max_model_len=4 * blocks, seed=7,
-            use_v2_block_manager=True, enforce_eager=True, max_num_seqs=8,
+            use_v2_block_manager=True, enable_prefix_caching=caching, enforce_eager=True, max_num_seqs=8,
         )  # fmt: skip
     _spread_weights(llm)
     return llm
+
+
+def _sized(config: Any) -> Any:
+    """What the CPU executor does to the cache's configuration, prefix caching left alone."""
+    config.cpu_kvcache_space_bytes = 2**30
+    return config
 
 
 def _spread_weights(llm: Any) -> None:
@@ -100,9 +109,30 @@ def abort() -> None:
         llm.llm_engine.step()
 
 
+def chained_copies() -> None:
+    """Two branches fill a one-slot tail with the same token: one copies it, the other gives it up for the equal block.
+
+    In the same round a second pair takes the block that was given up as the target of its own copy. One launch then
+    holds two copies of which the first reads what the second writes, and copies of one launch run side by side.
+    """
+    generate(engine(caching=True), list(range(10, 17)), list(range(30, 36)), n=2, top_k=1, max_tokens=3)
+
+
+REJECTED: dict[str, dict[str, object]] = {
+    "chained_copies": {
+        "x_expect": "VIOLATED",
+        "x_rule": "source_stable",
+        "x_waits_for": "order",
+        "x_also": ["seal_is_earned"],
+        "x_provenance": "vLLM 0.6.2 itself; no public report known",
+    }
+}
+"""What is expected of scenarios that show a fault of the engine."""
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     scenario.__name__: scenario
     for scenario in (
         fork_three, fork_five, full_prompt, one_slot_tail, beam_search, stop_midway, preempt, abort,
+        chained_copies,
     )
 }  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 from kvsan.traces.engines.output import HEADER, PATH, recording
 from kvsan.traces.engines.plugin import release
 
-FAMILIES = ("v0", "v1", "live")
+FAMILIES = ("v0", "v1", "live", "live_v1")
 
 
 def scenarios() -> dict[str, Callable[[], None]]:
@@ -63,11 +63,21 @@ def record(name: str, scenario: Callable[[], None], out: Path) -> None:
         raise RuntimeError(f"{name}: the engine wrote no event")
 
 
-def _header(name: str, scenario: Callable[[], None]) -> dict[str, str]:
+def _header(name: str, scenario: Callable[[], None]) -> dict[str, object]:
     return {
         "x_command": f"python -m kvsan.traces.engines.scenarios_vllm {name}",
         "x_scenario": " ".join((scenario.__doc__ or name).split()),
         "x_expect": "HOLDS",
+    } | rejected().get(name, {})
+
+
+def rejected() -> dict[str, dict[str, object]]:
+    """Header fields of the scenarios that show a fault, by full name."""
+    modules = {family: importlib.import_module(f"kvsan.traces.engines.scenarios_{family}") for family in FAMILIES}
+    return {
+        f"{family}.{name}": fields
+        for family, module in modules.items()
+        for name, fields in getattr(module, "REJECTED", {}).items()
     }
 
 

@@ -1,4 +1,4 @@
-"""A random Llama small enough for a test, as a folder that an engine can load. No download, no tokenizer."""
+"""A random Llama small enough for a test, as a folder that an engine can load. No download."""
 
 from __future__ import annotations
 
@@ -26,8 +26,19 @@ CONFIG = {
 """Heads of 64, the smallest that vLLM's paged attention takes."""
 
 
+TOKENIZER = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": {f"t{n}": n for n in range(VOCABULARY)}, "unk_token": "t0"},
+}
+"""One word a token. Scenarios pass token ids; V1 insists on a tokenizer all the same."""
+
+
 def write_config(folder: Path) -> Path:
-    """Put the model's configuration into `folder` (weights are the engine's own dummies). Returns the folder."""
+    """Put configuration and tokenizer into `folder`; the weights are the engine's own dummies. Returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
     return folder

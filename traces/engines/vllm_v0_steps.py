@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from itertools import groupby
 from typing import Any  # an engine's objects carry no types that we could import here
 
 from kvsan.traces.engines.hooks import WATCH, wrap
+from kvsan.traces.engines.launches import STREAM, cut, slot_writes
 from kvsan.traces.engines.vllm_v0 import RECORDERS, V0Recorder
 
-STREAM = "main"
 RUNNERS = (("vllm.worker.cpu_model_runner", "CPUModelRunner"), ("vllm.worker.model_runner", "ModelRunner"))
 
 _current: list[tuple[Any, int]] = []  # the request that a worker of this process executes, and how many stages it has
@@ -67,41 +66,22 @@ def _recorder(request: Any, stages: int) -> V0Recorder | None:
 
 def _launch(recorder: V0Recorder, request: Any, model_input: Any) -> str | None:
     """Write the step. Returns its op, or None where the batch is not the manager's (a warm-up)."""
-    sequences = [
-        (recorder.branches.known(number), data.get_len())
-        for group in request.seq_group_metadata_list
-        for number, data in group.seq_data.items()
-    ]
-    if any(branch is None for branch, _ in sequences):
-        return None
+    lengths = []
+    for group in request.seq_group_metadata_list:
+        for number, data in group.seq_data.items():
+            branch = recorder.branches.known(number)
+            if branch is None:
+                return None
+            lengths.append((branch, data.get_len()))
+    slots: list[int] = model_input.attn_metadata.slot_mapping.flatten().tolist()
+    counts = model_input.query_lens or [1] * len(lengths)
+    written = cut(slots, zip([branch for branch, _ in lengths], counts, strict=True))
     recorder.launches += 1
     op = f"s{recorder.launches}"
     recorder.log.emit(
         "step", op=op, stream=STREAM,
         copies=[[source, target, 0, recorder.block_size] for source, target in request.blocks_to_copy],
-        writes=_writes(recorder.block_size, [branch for branch, _ in sequences], model_input),
-        reads=[[branch, length] for branch, length in sequences],
+        writes=slot_writes(recorder.block_size, written),
+        reads=[[branch, length] for branch, length in lengths],
     )  # fmt: skip
     return op
-
-
-def _writes(block_size: int, branches: list[str | None], model_input: Any) -> list[list[object]]:
-    """The slot mapping, cut up by sequence and by block. Slot -1 is padding."""
-    slots: list[int] = model_input.attn_metadata.slot_mapping.flatten().tolist()
-    counts = list(model_input.query_lens or [1] * len(branches))
-    writes: list[list[object]] = []
-    start = 0
-    for branch, count in zip(branches, counts, strict=True):
-        mine = [slot for slot in slots[start : start + count] if slot >= 0]
-        writes += [[branch, block, low, high + 1] for block, low, high in _runs(mine, block_size)]
-        start += count
-    return writes
-
-
-def _runs(slots: list[int], block_size: int) -> list[tuple[int, int, int]]:
-    """Neighbouring slots of one block as (block, first, last)."""
-    runs = []
-    for _, members in groupby(enumerate(slots), key=lambda item: (item[1] // block_size, item[1] - item[0])):
-        run = [slot for _, slot in members]
-        runs.append((run[0] // block_size, run[0] % block_size, run[-1] % block_size))
-    return runs

@@ -51,6 +51,7 @@ class V1Recorder:
         self.lengths: dict[str, int] = {}
         self.proposals: dict[str, Proposal] = {}
         self.calls: list[EngineCall] = []
+        self.launches = 0
         self.log = open_recorder(
             engine="vllm", version=version, discipline="append_only", block_size=manager.block_size,
             blocks=self.pool.num_gpu_blocks, null_block=self.null[1], ref_counts="owners", started="empty",
@@ -137,6 +138,10 @@ class V1Recorder:
         self.branches.forget(request.request_id)
 
 
+RECORDERS: list[V1Recorder] = []
+"""The recorders of this process; a worker of the same process logs its launches to the latest."""
+
+
 # Hooks on the classes -------------------------------------------------------------------------------------------
 
 
@@ -156,6 +161,7 @@ def _attach(manager: Any, version: str) -> None:
         print("kvsan: warning: several cache groups are not recorded yet; nothing is recorded", file=sys.stderr)
         return
     recorder = V1Recorder(manager, version)
+    RECORDERS.append(recorder)
     for part in (manager, manager.block_pool, manager.block_pool.free_block_queue):
         setattr(part, MARK, recorder)
 
