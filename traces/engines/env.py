@@ -88,12 +88,13 @@ def pip(environment: Path, *arguments: str) -> None:
 
 
 def build(engine: str, into: Path) -> Path:
-    """Build the environment in `into`, unless it is there. Returns `into`.
+    """Build the environment in `into`; where it is there already, only put this kvsan into it. Returns `into`.
 
     Raises: KeyError for an unknown engine; subprocess.CalledProcessError where pip fails, and then leaves nothing.
     """
     recipe = RECIPES[engine]
     if python(into).exists():
+        pip(into, "install", *kvsan_itself())
         return into
     try:
         subprocess.run([sys.executable, "-m", "venv", str(into)], check=True)
@@ -120,9 +121,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--into", type=Path, help=f"the folder to build (default: {DEFAULT}/ENGINE)")
     args = parser.parse_args(argv)
     into = args.into or DEFAULT / args.engine
-    if python(into).exists():
-        print(f"{into} is there already", file=sys.stderr)
-        return 0
     build(args.engine, into)
     print(into)
     return 0
