@@ -134,15 +134,24 @@ class Machine:
         """One value of the state."""
         return layout.get(self.spec.variables[variable], self.state[variable], index)
 
-    def _put(self, name: str, index: tuple[int, ...], worth: Value, unsure: int) -> None:
-        """Store what is sure of a value; where it is unsure whether it is stored at all, what is sure either way."""
+    def _put(self, name: str, index: tuple[Value, ...], worth: Value, unsure: int) -> None:
+        """Store what is sure of a value; where it is unsure whether it is stored at all, what is sure either way.
+
+        Where an index is unsure, every entry that it may name is unsure. An unsure member of a sort is let be.
+        """
         variable, held = self.spec.variables[name], self.state[name]
-        if any(i < 0 for i in index):
-            return  # the index is undefined on the path that was not taken
         value = firm(worth, variable.value)
-        if unsure:
-            value = meet(layout.get(variable, held, index), value, variable.value)
-        layout.put(variable, held, index, value)
+        exact = [i for i in index if isinstance(i, int) and i >= 0]
+        if len(exact) == len(index):
+            if unsure:
+                value = meet(layout.get(variable, held, tuple(exact)), value, variable.value)
+            layout.put(variable, held, tuple(exact), value)
+            return
+        if any(isinstance(i, int) and i < 0 for i in index):
+            return  # undefined on the path that was not taken
+        for at in layout.entries(variable, held, index):
+            old = layout.get(variable, held, at)
+            layout.put(variable, held, at, meet(old, value, variable.value))
 
 
 K = TypeVar("K")

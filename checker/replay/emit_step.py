@@ -396,7 +396,8 @@ class FunctionWriter:
         return path
 
     def _index(self, store: ir.Store) -> str:
-        return "(" + "".join(f"{self._plain(i)}, " for i in store.index) + ")"
+        """Source of the indexes, each as far as it is known."""
+        return "(" + "".join(f"{self._call(i) if self._bits(i) else self._plain(i)}, " for i in store.index) + ")"
 
     def _weaken(self, other: tuple[ir.Stmt, ...], depth: int, path: str) -> None:
         """In one arm of an unsure test: what the other arm might have stored is sure no more."""

@@ -102,6 +102,25 @@ def put(variable: ir.Variable, held: Container, index: tuple[int, ...], value: i
         row[key] = value
 
 
+def entries(variable: ir.Variable, held: Container, index: tuple[object, ...]) -> list[tuple[int, ...]]:
+    """The indexes of the stored entries that agree with the ints in `index`; anything else there matches all.
+
+    Empty where the first index is an unsure member of a sort: that would be all of them.
+    """
+    first = index[0]
+    match shape(variable):
+        case "dict":
+            found = [k if isinstance(k, tuple) else (k,) for k in held]
+        case _ if isinstance(variable.keys[0], ir.SortType) and not isinstance(first, int):
+            return []
+        case "list":
+            found = [(i,) for i in range(len(held))]
+        case _:
+            rows = [first] if isinstance(first, int) else range(len(held))
+            found = [(r, *(k if isinstance(k, tuple) else (k,))) for r in rows for k in held[r]]
+    return [at for at in found if all(not isinstance(i, int) or i == j for i, j in zip(index, at, strict=True))]
+
+
 def constant_values(
     variables: Mapping[str, ir.Variable], given: Mapping[str, int | str | None]
 ) -> dict[str, int | None]:

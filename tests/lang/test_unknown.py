@@ -85,9 +85,13 @@ def clear(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("name", "step"), EVENTS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_a_verdict_about_an_unknown_past_holds_for_every_past(name: str, step: str, seed: int) -> None:
+    verdict_holds_for_every_past(name, step, seed)
+
+
+def verdict_holds_for_every_past(name: str, step: str, seed: int) -> None:
     world, dice = WORLDS[name], random.Random(seed)
     event = world.spec.steps[step]
     state, values = drawn(world, event, seed)
@@ -131,7 +135,7 @@ def check_state(world: World, seen: interpret.Plain, truth: interpret.Plain, bit
 
 
 @pytest.mark.parametrize(("name", "step"), EVENTS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_the_careful_code_agrees_with_the_plain_code_where_nothing_is_fuzzy(name: str, step: str, seed: int) -> None:
     world = WORLDS[name]
@@ -164,6 +168,19 @@ def test_the_careful_code_reaches_every_verdict() -> None:
             seen["true"] += (judged - failed).total()
             seen["unknown"] += sum(machine.unknown) - unknown
     assert min(seen["true"], seen["false"], seen["unknown"]) > 50, seen
+
+
+@pytest.mark.parametrize("seed", (559, 583, 615))
+def test_an_unsure_index_weakens_every_entry_that_it_may_name(seed: int) -> None:
+    """`stack` stores at the colour of a cell with an unknown past; found by the property, one seed in 150."""
+    verdict_holds_for_every_past("constructs", "stack", seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "step"), EVENTS)
+def test_many_verdicts_about_unknown_pasts_hold_for_every_past(name: str, step: str) -> None:
+    for seed in range(1000):
+        verdict_holds_for_every_past(name, step, seed)
 
 
 def test_an_obligation_about_a_tainted_member_is_silent() -> None:
