@@ -53,6 +53,8 @@ class Feed:
         self.published, self.pool_ids = self.ids["Published"], self.ids["Pool"]
         self.rows: dict[Hashable, tuple[int, ...]] = {}
         self.ended: set[int] = set()
+        self.released: set[int] = set()
+        self.named_lately: set[int] = set()
         self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -142,7 +144,29 @@ class Feed:
             return self.identities[raw if namespace is None else (raw, namespace)]
         return self.identities[(raw, namespace, str(pool))]
 
+    def holder(self, name: Hashable) -> int:
+        """The id of a holder. One that pins nothing, and was not named for a long while, is forgotten."""
+        if self.holders.crowded():
+            pinning = {h for row in self.state["pins"] for h in row}
+            for h in self.holders.sweep(lambda h: h in pinning or h in self.named_lately):
+                self.state["has_pinned"][h] = False
+            self.named_lately.clear()
+        h = self.holders[name]
+        self.named_lately.add(h)
+        return h
+
+    def digest(self, name: Hashable | None) -> int:
+        if name is None:
+            return NONE
+        if self.digests.crowded():
+            standing = {d for row in self.state["digests"] for d in row.values()}
+            self.digests.sweep(standing.__contains__)
+        return self.digests[name]
+
     def publication(self, pool: Hashable, raw: Hashable) -> int:
+        if self.published.crowded():
+            stored, resident = self.state["stored"], self.state["resident"]
+            self.published.sweep(lambda e: bool(stored[e] or resident[e]))
         return self.published[(str(pool) if pool is not None else "gpu", raw)]
 
     def medium(self, medium: Hashable) -> str:
@@ -162,7 +186,9 @@ class Feed:
         return str(name)
 
     def _release_branch(self, branch: Hashable) -> None:
-        for dense in self.rows.pop(branch, ()):
+        rows = self.rows.pop(branch, ())
+        self.released.update(rows)
+        for dense in rows:
             self.branches.release(dense)
 
     def _release_identities(self) -> None:
@@ -195,12 +221,12 @@ class Feed:
         self.do["alloc_failed"](self.row(e.branch, e.group))
 
     def on_pin(self, e: ev.Pin) -> None:
-        h = self.holders[e.holder]
+        h = self.holder(e.holder)
         for b in self.several(e.block, e.pool):
             self.do["pin"](b, h, MODES[e.mode or "keep"], KINDS[e.kind or "transfer"])
 
     def on_unpin(self, e: ev.Unpin) -> None:
-        h = self.holders[e.holder]
+        h = self.holder(e.holder)
         for b in self.several(e.block, e.pool):
             if self.stale_pins and self._is_stale(b, h):
                 continue
@@ -300,7 +326,7 @@ class Feed:
         lo, hi = e.slots
         if e.branch is None:
             assert e.holder is not None
-            h = self.holders[e.holder]
+            h = self.holder(e.holder)
             for b in self.several(e.block, e.pool):
                 self.do["write_inbound"](h, b, lo, hi)
             return
@@ -317,7 +343,7 @@ class Feed:
         if e.branch is not None:
             self.read(self.row(e.branch, e.group), NONE if e.upto is None else e.upto)
         elif e.block is not None and e.holder is not None:
-            h = self.holders[e.holder]
+            h = self.holder(e.holder)
             for b in self.several(e.block, e.pool):
                 self.do["read_outbound"](h, b)
 
@@ -355,7 +381,7 @@ class Feed:
     def on_seal(self, e: ev.Seal) -> None:
         r = self.optional_row(e.branch, e.group)
         h = self.identity(e.hash, e.namespace, e.pool)
-        digest = NONE if e.digest is None else self.digests[e.digest]
+        digest = self.digest(e.digest)
         published = self.publication(e.pool, e.hash if e.published is None else e.published)
         for b in self.several(e.block, e.pool):
             whole = self.state["slots_of"][b] if r == NONE else self.state["block_size"][r]
@@ -366,7 +392,7 @@ class Feed:
         r = self.optional_row(e.branch, e.group)
         h = self.identity(e.hash, e.namespace, e.pool)
         lo, hi = (NONE, NONE) if e.slots is None else e.slots
-        digest = NONE if e.digest is None else self.digests[e.digest]
+        digest = self.digest(e.digest)
         for b in self.several(e.block, e.pool):
             self.do["hit"](b, h, r, lo, hi, digest)
         self.ended.add(h)

@@ -18,7 +18,7 @@ class Ids(dict[Hashable, int]):
     def __init__(self, grow: Callable[[int], None], born: Callable[[int], None] | None = None) -> None:
         super().__init__()
         self.grow, self.born = grow, born
-        self.room = 0
+        self.room = self.kept = 0
         self.names: list[Hashable | None] = []
         self.unused: list[int] = []
 
@@ -36,6 +36,18 @@ class Ids(dict[Hashable, int]):
         if self.born is not None:
             self.born(dense)
         return dense
+
+    def crowded(self) -> bool:
+        """Many ids are in use, twice as many as the latest sweep left: another is due."""
+        return len(self) > max(4096, 2 * self.kept)
+
+    def sweep(self, live: Callable[[int], bool]) -> list[int]:
+        """Take back every id on which nothing stands; returns them. Costs one look at each id."""
+        gone = [dense for dense in self.values() if not live(dense)]
+        for dense in gone:
+            self.release(dense)
+        self.kept = len(self)
+        return gone
 
     def release(self, dense: int) -> None:
         """The id may stand for another name from now on. The caller knows that nothing refers to it."""

@@ -61,7 +61,7 @@ class Replay:
         self.totals: Counter[str] = Counter()
         self.checked: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
-        self.told: set[tuple[str, int]] = set()
+        self.told: dict[int, set[str]] = {}
         self.bad_lengths: set[int] = set()
         self.performed: set[type] = set()
         self.gaps: list[Gap] = []
@@ -125,6 +125,10 @@ class Replay:
     def _collect(self, line: int, event: ev.Event) -> None:
         """The failures of one event become findings; independent ones are all kept."""
         failures, self.failures[:] = list(self.failures), []
+        for r in self.feed.released:  # another branch may go by that id now
+            self.told.pop(r, None)
+            self.bad_lengths.discard(r)
+        self.feed.released.clear()
         seen: set[tuple[str, int | None, int | None]] = set()
         tainted: list[tuple[int, Obligation]] = []
         for k, values in failures:
@@ -155,10 +159,10 @@ class Replay:
             return True
         if finding.block is not None:
             return False
-        key = (finding.obligation.rule, r)
-        if key in self.told:
+        told = self.told.setdefault(r, set())
+        if finding.obligation.rule in told:
             return True
-        self.told.add(key)
+        told.add(finding.obligation.rule)
         return False
 
     def _finding(self, obligation: Obligation, values: tuple[int, ...], line: int, event: ev.Event) -> Finding:
