@@ -25,8 +25,8 @@ class Evidence:
 EVIDENCE = (
     Evidence(("written",), (("write",),), often_left_out=True),
     Evidence(("length",), (("admit", "grow", "write", "accept"),), often_left_out=True),
-    Evidence(("resident",), (("seal",),), often_left_out=True),
-    Evidence(("stored",), (("kv_stored", "kv_removed", "kv_cleared"),), often_left_out=True),
+    Evidence(("resident",), (("seal",),)),
+    Evidence(("stored",), (("kv_stored",), ("kv_removed",))),
     Evidence(("held", "lived"), (("alloc",), ("free",))),
     Evidence(("table", "places", "owners"), (("map",), ("unmap", "finish", "cancel", "preempt"))),
     Evidence(("carried", "sealed", "standing"), (("seal",),)),

@@ -130,6 +130,7 @@ def evict(s: Ownership, b: Block, h: Identity | None) -> None:
 @event
 def kv_stored(s: Ownership, e: Published) -> None:
     """The published stream says that a hash is cached."""
+    s.streaming = True
     s.stored[e] = True
 
 
@@ -140,6 +141,7 @@ def kv_removed(s: Ownership, e: Published) -> None:
     if s.stored[e]:
         carriers = s.resident[e]
         obey(events_match_cache, carriers == 0, "the stream removed hash {e}, which {carriers} blocks still carry")
+    s.streaming = True
     s.stored[e] = False
 
 

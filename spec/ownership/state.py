@@ -120,6 +120,7 @@ class Ownership(State):
     open_slots: Map[Block, Set[Slot]]
     standing: Derived[Map[Identity, Count]]
     resident: Derived[Map[Published, Count]]
+    streaming: bool
     stored: Map[Published, bool]
 
     # pins
