@@ -62,3 +62,17 @@ def test_the_header_names_the_command(tmp_path: Path) -> None:
     first = out.read_text().splitlines()[0]
     assert '"x_scenario":"a test"' in first
     assert '"x_command":' in first
+
+
+def test_a_list_of_allowed_plugins_gets_the_recorder_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_PLUGINS", "mine")
+    check = 'import os; raise SystemExit(os.environ["VLLM_PLUGINS"] != "mine,kvsan")'
+    code = RECORDING.format(managers=1, code=0).replace("raise SystemExit(0)", check)
+    assert record(python(code), tmp_path / "run.jsonl") == 0
+
+
+def test_a_command_killed_midway_leaves_what_it_wrote(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kill = "log.flush(); import os; os.kill(os.getpid(), 9)"
+    code = RECORDING.format(managers=1, code=0).replace("raise SystemExit(0)", kill)
+    assert record(python(code), tmp_path / "run.jsonl") == 137
+    assert "1 events" in capfd.readouterr().err

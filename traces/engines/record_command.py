@@ -19,6 +19,8 @@ from pathlib import Path
 from kvsan.traces.engines.output import HEADER, PATH
 from kvsan.traces.read import open_log
 
+PLUGINS = "VLLM_PLUGINS"
+NAME = "kvsan"  # of the entry point
 NOT_RECORDED = 2
 """Exit code of a command that succeeded and recorded nothing: a missing log must not look like a success."""
 NOT_FOUND = 127
@@ -34,7 +36,7 @@ def record(command: Sequence[str], out: Path, *, header: dict[str, str] | None =
     for old in logs_at(out):
         old.unlink()
     fields = {"x_command": shlex.join(command)} | (header or {})
-    environment = os.environ | {PATH: str(out.absolute()), HEADER: json.dumps(fields)}
+    environment = os.environ | {PATH: str(out.absolute()), HEADER: json.dumps(fields)} | _allowed()
     try:
         code = _run(command, environment)
     except OSError as error:
@@ -49,8 +51,16 @@ def record(command: Sequence[str], out: Path, *, header: dict[str, str] | None =
     if written:
         return code
     _say(f"nothing was recorded: {command[0]} created no block manager that kvsan knows")
-    _say("kvsan must be installed in the engine's own environment, and VLLM_PLUGINS, where set, must name it")
+    _say("kvsan must be installed in the engine's own environment")
     return code or NOT_RECORDED
+
+
+def _allowed() -> dict[str, str]:
+    """Where the user lists the plugins that vLLM may load, the recorder joins the list."""
+    listed = os.environ.get(PLUGINS)
+    if listed is None or NAME in listed.split(","):
+        return {}
+    return {PLUGINS: ",".join(filter(None, [listed, NAME]))}
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
@@ -77,7 +87,8 @@ def _described(path: Path) -> str:
     events = sum(len(batch) for batch in log.batches())
     header = log.header
     what = f"{header.engine} {header.version}, {header.discipline}" if header is not None else "no header"
-    return f"{path}: {events} events ({what})"
+    cut = f"; it breaks off: {log.problem.what}" if log.problem is not None else ""
+    return f"{path}: {events} events ({what}){cut}"
 
 
 def _say(what: str) -> None:

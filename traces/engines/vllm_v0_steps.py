@@ -5,7 +5,7 @@ writes the slots of its slot mapping and reads each sequence. All of it is queue
 from the request that the scheduler sends, the slots written from the mapping that the kernel gets.
 
 `done` is logged when the model runner returns with its sampled tokens: that is when the host has learned it.
-Not recorded: multi-step scheduling and pipeline stages other than the last, which launch more than they return for.
+Not recorded: multi-step scheduling, which launches more than it returns for. There the recording ends with a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any  # an engine's objects carry no types that we could impor
 
 from kvsan.traces.engines.hooks import WATCH, wrap
 from kvsan.traces.engines.launches import STREAM, cut, slot_writes
-from kvsan.traces.engines.vllm_v0 import RECORDERS, V0Recorder
+from kvsan.traces.engines.vllm_v0_recorder import RECORDERS, V0Recorder
 
 RUNNERS = (("vllm.worker.cpu_model_runner", "CPUModelRunner"), ("vllm.worker.model_runner", "ModelRunner"))
 
@@ -44,8 +44,8 @@ def _around_runner(original: Any, self: Any, model_input: Any, *args: Any, **kwa
     request, stages = _current[-1] if _current else (None, 1)
     recorder = _recorder(request, stages)
     op = None
-    if recorder is not None and kwargs.get("num_steps", 1) == 1:
-        op = WATCH.run(_launch, recorder, request, model_input)
+    if recorder is not None:
+        op = WATCH.run(_launch, recorder, request, model_input, kwargs.get("num_steps", 1))
     result = original(self, model_input, *args, **kwargs)
     if recorder is not None and op is not None:
         WATCH.run(lambda: recorder.log.emit("done", op=op))
@@ -64,15 +64,17 @@ def _recorder(request: Any, stages: int) -> V0Recorder | None:
     return recorder
 
 
-def _launch(recorder: V0Recorder, request: Any, model_input: Any) -> str | None:
+def _launch(recorder: V0Recorder, request: Any, model_input: Any, steps: int) -> str | None:
     """Write the step. Returns its op, or None where the batch is not the manager's (a warm-up)."""
+    if steps != 1:
+        raise NotImplementedError("multi-step scheduling launches more than it returns for")
     lengths = []
     for group in request.seq_group_metadata_list:
         for number, data in group.seq_data.items():
             branch = recorder.branches.known(number)
             if branch is None:
                 return None
-            lengths.append((branch, data.get_len()))
+            lengths.append((branch, min(data.get_len(), data.get_num_computed_tokens() + group.token_chunk_size)))
     slots: list[int] = model_input.attn_metadata.slot_mapping.flatten().tolist()
     counts = model_input.query_lens or [1] * len(lengths)
     written = cut(slots, zip([branch for branch, _ in lengths], counts, strict=True))

@@ -16,7 +16,7 @@ from typing import Any  # an engine's objects carry no types that we could impor
 
 from kvsan.traces.engines.hooks import WATCH, after, wrap
 from kvsan.traces.engines.launches import STREAM, cut, slot_writes
-from kvsan.traces.engines.vllm_v1 import RECORDERS, V1Recorder
+from kvsan.traces.engines.vllm_v1_recorder import RECORDERS, V1Recorder
 
 OP = "kvsan_op"  # attribute on runners: the launch that is being prepared
 VIEWS = "kvsan_views"  # attribute on runners: the tables as last told

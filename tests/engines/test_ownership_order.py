@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvsan.traces.engines import ownership_order
 from kvsan.traces.engines.callgroup import Book, Copy, EngineCall, Place
 
 A, B, C = ("gpu", 1), ("gpu", 2), ("gpu", 3)
@@ -19,7 +20,7 @@ class Written:
 
 def write(call: EngineCall) -> list[dict[str, Any]]:
     written = Written()
-    call.write(written)
+    ownership_order.write(call, written)
     return written.events
 
 

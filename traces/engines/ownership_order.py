@@ -1,0 +1,214 @@
+"""One engine call becomes one group of events, written in ownership order.
+
+An engine moves its state in whatever order suits it: it drops a count before the table forgets the block, and takes
+a block before the table shows it. A checker that had to tolerate that could not tell it from a fault. So what
+`callgroup` has collected while the call ran is put down here, afterwards:
+
+1. branches that end, entries that fall out of a table;
+2. tokens that arrive;
+3. what was taken, found or dropped, in the engine's own order, then the table entries that show it, each with the
+   copy that fills it;
+4. the identities that it registered, the blocks that it gave back;
+5. forks, and last the engine's own counts and tables.
+
+A fact is never dropped or moved across another fact about the same block: a block that is given back and taken again
+within one call keeps that order, and a block that is given back while a table still shows it is logged just so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from kvsan.traces.engines.callgroup import EngineCall, Fact, Place, Seal, differences
+from kvsan.traces.engines.joined import Joined, Sink
+
+
+def write(call: EngineCall, sink: Sink) -> None:
+    """Emit the group of one call and bring its book up to date."""
+    _Writer(call, sink).run()
+
+
+@dataclass(frozen=True)
+class Entry:
+    branch: str
+    pos: int
+    place: Place
+
+
+class _Writer:
+    """Puts the facts of one call into ownership order. Lives for one call."""
+
+    def __init__(self, call: EngineCall, sink: Sink) -> None:
+        self.call = call
+        self.rows = call.book.rows
+        self.out = Joined(sink)
+        self.entries: list[Entry] = []  # entries still to be written
+        self.owed: list[Place] = []  # blocks given back whose entries are still to be replaced
+        self.taken: Counter[Place] = Counter()  # how often a block was taken or found, for entries still to come
+        self.seals = list(call.seals)
+        self.copies = list(call.copies)
+        self.shown = set(self.rows)  # branches with a table before the call
+        self.changed = [branch for branch, row in call.rows.items() if row != self.rows.get(branch, [])]
+
+    def run(self) -> None:
+        call, out = self.call, self.out
+        for ev, fields in call.before:
+            out.emit(ev, **fields)
+        for kind, branch in call.ended:
+            out.emit(kind, branch=branch)
+            self.rows.pop(branch, None)
+        self._differ()
+        for ev, fields in call.begun:
+            out.emit(ev, **fields)
+        self._windows(known=False)
+        for fact in call.facts:
+            self._fact(fact)
+        self._settle(self.entries)
+        self._free_owed(self.owed)
+        for child, parent in call.forks:
+            out.emit("fork", branch=child, parent=parent)
+            self.rows[child] = list(self.rows.get(parent, []))
+        self._views()
+        for ev, fields in call.closing:
+            out.emit(ev, **fields)
+        out.flush()
+
+    def _differ(self) -> None:
+        """Entries that leave are written now, those that come once their block was taken or found."""
+        forked = {child for child, _ in self.call.forks}
+        self._windows(known=True)
+        for branch, row in self.call.rows.items():
+            if branch in forked:
+                continue
+            for pos, _, after in list(differences(self.rows.get(branch, []), row)):
+                if after is None:
+                    self._unmap(branch, pos)
+                else:
+                    self.entries.append(Entry(branch, pos, after))
+
+    def _windows(self, known: bool) -> None:
+        """A window moves before its entries leave; that of a new branch comes after the branch."""
+        for branch, start in self.call.windows:
+            if (branch in self.shown) == known:
+                self.out.emit("window", **{"branch": branch, "from": start})
+
+    def _fact(self, fact: Fact) -> None:
+        if fact.kind == "free":
+            if self._replaced(fact.place):
+                self.owed.append(fact.place)
+            else:
+                self.out.emit("free", pool=fact.place[0], block=fact.place[1])
+            return
+        if fact.place in self.owed:
+            self._give_up(fact.place)
+        if fact.kind == "hit" and any(seal.hash == fact.hash for seal in self.seals):
+            self._settle(self._earned(fact.place))
+        fields: dict[str, object] = {"pool": fact.place[0], "block": fact.place[1]}
+        if fact.hash is not None:
+            fields["hash"] = fact.hash
+        branch = self._account(fact.place)
+        if branch is not None and fact.kind != "evict":
+            fields["branch"] = branch
+        self.taken[fact.place] += fact.kind != "evict"
+        self.out.emit(fact.kind, **fields)
+
+    def _earned(self, place: Place) -> list[Entry]:
+        """The entries of `place` that an alloc or a hit has already paid for, one each."""
+        return [entry for entry in self.entries if entry.place == place][: self.taken[place]]
+
+    def _replaced(self, place: Place) -> bool:
+        """Whether an entry that shows `place` is to be replaced by this call."""
+        return any(self._shown(entry) == place for entry in self.entries)
+
+    def _shown(self, entry: Entry) -> Place | None:
+        row = self.rows.get(entry.branch, [])
+        return row[entry.pos] if entry.pos < len(row) else None
+
+    def _account(self, place: Place) -> str | None:
+        """The branch that is to show the block: of several, the next one that has no alloc or hit yet."""
+        if place == self.call.null:
+            return None
+        branches = [entry.branch for entry in self.entries if entry.place == place]
+        paid = self.taken[place]
+        return branches[paid] if paid < len(branches) else self.call.branch
+
+    def _give_up(self, place: Place) -> None:
+        """The block is about to be taken again: its old entries leave first."""
+        for entry in self.entries:
+            if self._shown(entry) == place:
+                self._unmap(entry.branch, entry.pos)
+        self._free_owed([place])
+
+    def _settle(self, entries: list[Entry]) -> None:
+        """Write these entries, then what waits for them."""
+        for entry in list(entries):
+            self._map(entry)
+            self.taken[entry.place] -= 1
+            self._copy_into(entry)
+        self.entries = [entry for entry in self.entries if entry not in entries]
+        for seal in [seal for seal in self.seals if not self._waits(seal.place)]:
+            self._seal(seal)
+        self._free_owed([place for place in self.owed if not self._replaced(place)])
+
+    def _waits(self, place: Place) -> bool:
+        """Whether no table shows the block yet, though one is going to."""
+        shown = any(place in self.rows.get(branch, []) for branch in self.call.rows)
+        return not shown and any(entry.place == place for entry in self.entries)
+
+    def _map(self, entry: Entry) -> None:
+        self.out.emit("map", pool=entry.place[0], branch=entry.branch, pos=entry.pos, block=entry.place[1])
+        row = self.rows.setdefault(entry.branch, [])
+        row += [None] * (entry.pos + 1 - len(row))
+        row[entry.pos] = entry.place
+
+    def _unmap(self, branch: str, pos: int) -> None:
+        row = self.rows.get(branch, [])
+        place = row[pos] if pos < len(row) else None
+        if place is None:
+            return
+        self.out.emit("unmap", pool=place[0], branch=branch, pos=pos, block=place[1])
+        row[pos] = None
+        while row and row[-1] is None:
+            row.pop()
+
+    def _copy_into(self, entry: Entry) -> None:
+        """What the entry's block is filled from: the one it has just replaced."""
+        for copy in [c for c in self.copies if (c.branch, c.target) == (entry.branch, entry.place)]:
+            fields: dict[str, object] = {"branch": copy.branch, "src": copy.source[1], "dst": copy.target[1]}
+            fields |= {"slots": list(copy.slots), "src_pool": copy.source[0], "dst_pool": copy.target[0]}
+            self.out.emit("copy", **fields)
+            self.copies.remove(copy)
+
+    def _seal(self, seal: Seal) -> None:
+        fields: dict[str, object] = {"pool": seal.place[0], "block": seal.place[1], "hash": seal.hash}
+        holder = self._holder(seal.place)
+        if holder is not None:
+            fields["branch"] = holder
+        if seal.parent is not None:
+            fields["parent"] = seal.parent
+        self.out.emit("seal", **fields)
+        self.seals.remove(seal)
+
+    def _holder(self, place: Place) -> str | None:
+        if self.call.branch is not None and place in self.rows.get(self.call.branch, []):
+            return self.call.branch
+        return next((branch for branch in self.call.rows if place in self.rows.get(branch, [])), None)
+
+    def _free_owed(self, places: list[Place]) -> None:
+        for place in list(places):
+            self.out.emit("free", pool=place[0], block=place[1])
+            self.owed.remove(place)
+
+    def _views(self) -> None:
+        for place, count in self.call.counts.items():
+            self.out.emit("ref", pool=place[0], block=place[1], count=count)
+        for pool, free in self.call.free_counts.items():
+            self.out.emit("pool", pool=pool, free=free)
+        for branch in self.changed:
+            row = self.call.rows[branch]
+            pools = {place[0] for place in row if place is not None}
+            if len(pools) > 1:
+                continue  # a table over two pools has no one event; its entries were logged one by one
+            blocks: list[int | None] = [None if place is None else place[1] for place in row]
+            self.out.emit("table", pool=pools.pop() if pools else "gpu", branch=branch, blocks=blocks)
