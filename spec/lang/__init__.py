@@ -43,7 +43,8 @@ refused with what to write instead. What would change our mind: a rule of the di
 surface      the words, and their meaning as ordinary Python (an oracle that shares nothing with the compiler)
 source       find and parse modules; resolve names through imports
 declare      classes, variables, rules, heads of steps -> `world`; `annotations` reads types
-expressions  `ast` to typed form (`operators`, `calls`); `statements` the same for bodies; `refusals` names the rest
+expressions  `ast` to typed form, by way of `names`, `operators`, `calls`, `loops`; `scope`: names and types in force
+statements   the same for bodies; `refusals`: Python that is left out, and what to write instead
 check        the whole: unused, circles, ghosts; `subtract`: nothing below zero; `scalarset`: exchangeable members
 lower        inline calls: guard and body; `simplify`, `effects` (read and write sets), `walk`
 symbolic     the functional form for given sizes; `interpret` evaluates it

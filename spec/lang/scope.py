@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.source import defined_name
 from kvsan.spec.lang.world import Head, World
+
+NOTHING = ir.Const(0, ir.BAD)  # what stands for an expression that was reported
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class Env:
     def knowing(self, names: frozenset[str]) -> Env:
         """The same scope where these names are known not to be None; bindings stay shared."""
         return replace(self, present=self.present | names)
+
+    def defined(self, name: str) -> str:
+        """A name of the module as it is called where it is defined."""
+        return defined_name(self.world.modules, self.head.module, name)
 
     def inner(self) -> Env:
         """A copy whose new bindings stay inside."""
@@ -61,6 +68,24 @@ def fits(actual: ir.Type, wanted: ir.Type) -> bool:
 def comparable(left: ir.Type, right: ir.Type) -> bool:
     """Whether == between two types can ever be meant."""
     return fits(bare(left), right) or fits(bare(right), left)
+
+
+def join(a: ir.Type, b: ir.Type) -> ir.Type | None:
+    """The type of a value that is one or the other; None where there is none."""
+    match a, b:
+        case (ir.BadType(), _) | (_, ir.BadType()):
+            return ir.BAD
+        case (ir.NoneType(), other) | (other, ir.NoneType()):
+            return other if isinstance(other, ir.OptionType | ir.NoneType) else ir.OptionType(other)
+        case (ir.OptionType(), _) | (_, ir.OptionType()):
+            inner = join(bare(a), bare(b))
+            return inner and ir.OptionType(inner)
+        case ir.NatType(), ir.NatType():
+            return a if a == b else ir.NAT
+        case ir.SetType(x), ir.SetType():
+            return b if x is None else a if fits(a, b) else None
+        case _:
+            return a if a == b else None
 
 
 def present_if(expr: ir.Expr, truth: bool) -> frozenset[str]:

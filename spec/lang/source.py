@@ -176,6 +176,13 @@ def read_modules(source: str | Path | ModuleType, report: Report) -> tuple[str, 
     return name, modules
 
 
+def defined_name(modules: dict[Path, Module], module: Module, name: str) -> str:
+    """What a name is called where it is defined (imports may rename it)."""
+    while isinstance(bound := module.names.get(name), Imported) and bound.module in modules and bound.name is not None:
+        module, name = modules[bound.module], bound.name
+    return name
+
+
 def resolve(modules: dict[Path, Module], module: Module, name: str) -> tuple[Module, ast.AST] | Imported | None:
     """What a name of a module stands for: (defining module, statement), an outside import, or None where unbound.
 

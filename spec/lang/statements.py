@@ -8,23 +8,14 @@ from dataclasses import dataclass, field
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word
+from kvsan.spec.lang.calls import arguments, callee
 from kvsan.spec.lang.diagnostics import nearest
-from kvsan.spec.lang.expressions import (
-    ARITH,
-    arguments,
-    arith,
-    callee,
-    condition,
-    expression,
-    indexes,
-    join,
-    loop,
-    match_or_report,
-    variable,
-    wanted,
-)
+from kvsan.spec.lang.expressions import condition, expression, match_or_report, wanted
+from kvsan.spec.lang.loops import loop
+from kvsan.spec.lang.names import indexes, variable
+from kvsan.spec.lang.operators import ARITH, arith
 from kvsan.spec.lang.refusals import UNSUPPORTED
-from kvsan.spec.lang.scope import Env, present_if
+from kvsan.spec.lang.scope import Env, join, present_if
 from kvsan.spec.lang.source import resolve
 from kvsan.spec.lang.world import Head, World
 
@@ -414,11 +405,11 @@ def _obey(env: Env, call: ast.Call, body: Body, word: str) -> None:
 
 def _rule(env: Env, node: ast.expr, word: str) -> str:
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    rule = env.world.rules.get(name)
+    rule = env.world.rules.get(name) if isinstance(node, ast.Attribute) else None
     if isinstance(node, ast.Name):
         found = resolve(env.world.modules, env.head.module, name)
-        if not (isinstance(found, tuple) and isinstance(found[1], ast.FunctionDef)):
-            rule = None
+        if isinstance(found, tuple) and isinstance(found[1], ast.FunctionDef):
+            rule = env.world.rules.get(found[1].name)
     if rule is None:
         close = nearest(name, env.world.rules)
         env.error(

@@ -1,0 +1,1 @@
+"""A specification in several modules that import from each other under other names."""
