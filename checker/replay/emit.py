@@ -130,6 +130,11 @@ class Machine:
         self.fuzzy[""][self.slots[name]] |= bits
         self._any[0] = 1
 
+    def still_fuzzy(self) -> bool:
+        """Whether any member still is; if none is, events run their plain code again. Looks at every member."""
+        self._any[0] = int(any(map(any, self.fuzzy.values())))
+        return bool(self._any[0])
+
     def read(self, variable: str, *index: int) -> int:
         """One value of the state."""
         return layout.get(self.spec.variables[variable], self.state[variable], index)

@@ -225,6 +225,9 @@ class ExprWriter:
                 raise AssertionError(op)
 
     def _set(self, op: str, a: ir.Expr, b: ir.Expr) -> str:
+        for one, other in ((a, b), (b, a)):
+            if op == "&" and isinstance(other, ir.Arith) and other.op == "span" and other.left == ir.Const(0, ir.NAT):
+                return self._below(one, other.right)
         left, right = self.expr(a), self.expr(b)
         match op:
             case "|" | "&":
@@ -238,6 +241,12 @@ class ExprWriter:
                 return f"((1 << {right_again}) - (1 << {left_again}) if {left} < {right} else 0)"
             case _:
                 raise AssertionError(op)
+
+    def _below(self, group: ir.Expr, high: ir.Expr) -> str:
+        """`group & span(0, high)`: a branch may have 100,000 tokens, and a block has few slots."""
+        (left, again), (top, top_again) = self._atom(self.expr(group)), self._atom(self.expr(high))
+        masked = f"{again} & (1 << {top_again}) - 1"
+        return f"({masked} if {left} >> {top} else {again})"
 
     def _quantifier(self, expr: ir.Quantifier) -> str:
         enabled, self.temporaries.enabled = self.temporaries.enabled, False  # a generator has its own scope

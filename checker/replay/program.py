@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType
 
+from kvsan.checker.replay.emit_careful import CarefulWriter
 from kvsan.checker.replay.emit_step import FunctionWriter, Shared
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
@@ -67,7 +68,7 @@ class Program:
             first = len(self.obligations)
             silenced = self._declare(event, effects)
             self._events[event.name] = (event, effects, first, silenced)
-            parts.append(FunctionWriter(self._shared, event, effects, first, silenced, careful=False).source())
+            parts.append(FunctionWriter(self._shared, event, effects, first, silenced).source())
         self.source = "\n\n".join(parts)
         self.code = compile(self.source, f"<replay of {self.spec.name}>", "exec")
 
@@ -83,7 +84,7 @@ class Program:
     def careful_source(self, name: str) -> str:
         """The careful version of an event."""
         event, effects, first, silenced = self._events[name]
-        return FunctionWriter(self._shared, event, effects, first, silenced, careful=True).source()
+        return CarefulWriter(self._shared, event, effects, first, silenced).source()
 
     def careful(self, name: str) -> CodeType:
         """The careful version of an event, compiled once."""

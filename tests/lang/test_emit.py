@@ -79,3 +79,28 @@ def test_machines_share_code_and_no_state() -> None:
     assert first.source is second.source
     assert second.state["count"][0] == 0
     assert sum(second.checked) == 0
+
+
+def test_plain_code_runs_again_once_nothing_is_fuzzy() -> None:
+    made = machine()
+    made.blur("Cell", 0, 2)
+    made.events["forget"](1, 1)
+    assert made.still_fuzzy()
+    made.events["forget"](0, 1)
+    assert not made.still_fuzzy()
+
+
+def test_slots_below_a_large_number_cost_no_large_mask() -> None:
+    """`written & span(0, tokens)`: the mask of 100,000 tokens is never built."""
+    assert "(1 << hi) - 1 if" in load_below().source
+    made = load_below()
+    made.grow("Block", 1)
+    made.state["written"][0] = 0b1011
+    made.events["keep"](0, 10**9)
+    assert made.state["written"] == [0b1011]
+    made.events["keep"](0, 2)
+    assert made.state["written"] == [0b11]
+
+
+def load_below() -> Machine:
+    return Machine(load(Path(__file__).parent / "specs" / "below.py"))
