@@ -113,3 +113,28 @@ def test_a_table_that_did_not_change_is_not_told_again() -> None:
     call = EngineCall(book(r0=[A]), "r0")
     call.rows["r0"] = [A]
     assert write(call) == []
+
+
+def test_each_cache_group_has_a_table_of_its_own_and_a_branch_ends_in_all_of_them() -> None:
+    tables = Book({"r0": [A], "r0/1": [B]}, groups=2)
+    grown = EngineCall(tables, "r0")
+    grown.took(C)
+    grown.sealed(C, "h0", None)
+    grown.rows |= {"r0": [A], "r0/1": [B, C]}
+    assert [(e["ev"], e["branch"], e["group"]) for e in write(grown)] == [
+        ("alloc", "r0", "1"), ("map", "r0", "1"), ("seal", "r0", "1"), ("table", "r0", "1"),
+    ]  # fmt: skip
+    ended = EngineCall(tables)
+    ended.ended.append(("finish", "r0"))
+    assert ended.touched() == [A, B, C]
+    assert write(ended) == [{"ev": "finish", "branch": "r0"}]
+    assert tables.rows == {}
+
+
+def test_a_window_of_a_new_branch_follows_the_branch() -> None:
+    call = EngineCall(Book(), "r0")
+    call.begun.append(("admit", {"branch": "r0", "tokens": 6}))
+    call.windows.append(("r0", 1))
+    call.found(A, "h0")
+    call.rows["r0"] = [None, A]
+    assert [e["ev"] for e in write(call)] == ["admit", "window", "hit", "map", "table"]

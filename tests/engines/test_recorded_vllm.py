@@ -63,7 +63,7 @@ def test_the_recorded_logs_cover_what_engines_do() -> None:
     wanted = {
         "fork-three", "fork-five", "full-prompt", "one-slot-tail", "beam-search", "cancel-midway", "abort",
         "prefix-hit", "prefix-hit-same-step", "evict-and-reuse", "preempt", "preempt-and-resume", "swap-forked-group",
-        "parallel-sampling", "speculative", "lookahead", "equal-full-block",
+        "parallel-sampling", "speculative", "lookahead", "equal-full-block", "sliding-window", "hybrid",
     }  # fmt: skip
     assert wanted <= {re.sub(r"vllm-[\d.]+-(v0|v1|live)-", "", path.stem) for path in LOGS}
 

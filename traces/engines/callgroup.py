@@ -11,16 +11,26 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Place = tuple[str, int]  # pool, block
+Table = str  # a branch, or `branch/group` for its table in a cache group other than 0
 Row = list["Place | None"]  # one branch's table; None is an entry without a block (below a sliding window)
 Ending = Literal["finish", "cancel", "preempt"]
 FactKind = Literal["alloc", "free", "evict", "hit"]
 
 
+def table_of(branch: str, group: int) -> Table:
+    return branch if group == 0 else f"{branch}/{group}"
+
+
 @dataclass
 class Book:
-    """What the log has said so far: each branch's table. A call is written as the difference to it."""
+    """What the log has said so far: each branch's tables. A call is written as the difference to it."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[Table, Row] = field(default_factory=dict)
+    groups: int = 1
+
+    def tables(self, branch: str) -> list[Table]:
+        """The tables of a branch, one for each cache group."""
+        return [table_of(branch, group) for group in range(self.groups)]
 
 
 @dataclass(frozen=True)
@@ -66,12 +76,12 @@ class EngineCall:
         self.before: list[tuple[str, dict[str, object]]] = []
         self.ended: list[tuple[Ending, str]] = []
         self.begun: list[tuple[str, dict[str, object]]] = []
-        self.windows: list[tuple[str, int]] = []
+        self.windows: list[tuple[Table, int]] = []
         self.facts: list[Fact] = []
         self.seals: list[Seal] = []
         self.copies: list[Copy] = []
         self.forks: list[tuple[str, str]] = []
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[Table, Row] = {}
         self.closing: list[tuple[str, dict[str, object]]] = []
         self.counts: dict[Place, int] = {}
         self.free_counts: dict[str, int] = {}
@@ -94,12 +104,12 @@ class EngineCall:
     def touched(self) -> list[Place]:
         """Every block that this call names, each once, in order of appearance."""
         places = [fact.place for fact in self.facts]
-        for branch, row in self.rows.items():
-            changes = list(differences(self.book.rows.get(branch, []), row))
+        for table, row in self.rows.items():
+            changes = list(differences(self.book.rows.get(table, []), row))
             places += [after for _, _, after in changes if after is not None]
             places += [before for _, before, _ in changes if before is not None]
         for child, _ in self.forks:
             places += [place for place in self.rows.get(child, []) if place is not None]
-        for _, branch in self.ended:
-            places += [place for place in self.book.rows.get(branch, []) if place is not None]
+        for table in (table for _, branch in self.ended for table in self.book.tables(branch)):
+            places += [place for place in self.book.rows.get(table, []) if place is not None]
         return [place for place in dict.fromkeys(places) if place != self.null]

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from kvsan.traces.engines.callgroup import EngineCall, Fact, Place, Seal, differences
+from kvsan.traces.engines.callgroup import EngineCall, Fact, Place, Seal, Table, differences
 from kvsan.traces.engines.joined import Joined, Sink
 
 
@@ -29,9 +29,15 @@ def write(call: EngineCall, sink: Sink) -> None:
     _Writer(call, sink).run()
 
 
+def whose(table: Table) -> dict[str, object]:
+    """The fields that name a table."""
+    branch, _, group = table.partition("/")
+    return {"branch": branch, "group": group} if group else {"branch": branch}
+
+
 @dataclass(frozen=True)
 class Entry:
-    branch: str
+    table: Table
     pos: int
     place: Place
 
@@ -48,8 +54,8 @@ class _Writer:
         self.taken: Counter[Place] = Counter()  # how often a block was taken or found, for entries still to come
         self.seals = list(call.seals)
         self.copies = list(call.copies)
-        self.shown = set(self.rows)  # branches with a table before the call
-        self.changed = [branch for branch, row in call.rows.items() if row != self.rows.get(branch, [])]
+        self.shown = {table for table in call.rows if table in self.rows}  # those that the log knows
+        self.changed = [table for table, row in call.rows.items() if row != self.rows.get(table, [])]
 
     def run(self) -> None:
         call, out = self.call, self.out
@@ -57,7 +63,8 @@ class _Writer:
             out.emit(ev, **fields)
         for kind, branch in call.ended:
             out.emit(kind, branch=branch)
-            self.rows.pop(branch, None)
+            for table in call.book.tables(branch):
+                self.rows.pop(table, None)
         self._differ()
         for ev, fields in call.begun:
             out.emit(ev, **fields)
@@ -78,20 +85,20 @@ class _Writer:
         """Entries that leave are written now, those that come once their block was taken or found."""
         forked = {child for child, _ in self.call.forks}
         self._windows(known=True)
-        for branch, row in self.call.rows.items():
-            if branch in forked:
+        for table, row in self.call.rows.items():
+            if table in forked:
                 continue
-            for pos, _, after in list(differences(self.rows.get(branch, []), row)):
+            for pos, _, after in list(differences(self.rows.get(table, []), row)):
                 if after is None:
-                    self._unmap(branch, pos)
+                    self._unmap(table, pos)
                 else:
-                    self.entries.append(Entry(branch, pos, after))
+                    self.entries.append(Entry(table, pos, after))
 
     def _windows(self, known: bool) -> None:
         """A window moves before its entries leave; that of a new branch comes after the branch."""
-        for branch, start in self.call.windows:
-            if (branch in self.shown) == known:
-                self.out.emit("window", **{"branch": branch, "from": start})
+        for table, start in self.call.windows:
+            if (table in self.shown) == known:
+                self.out.emit("window", **whose(table), **{"from": start})
 
     def _fact(self, fact: Fact) -> None:
         if fact.kind == "free":
@@ -107,9 +114,9 @@ class _Writer:
         fields: dict[str, object] = {"pool": fact.place[0], "block": fact.place[1]}
         if fact.hash is not None:
             fields["hash"] = fact.hash
-        branch = self._account(fact.place)
-        if branch is not None and fact.kind != "evict":
-            fields["branch"] = branch
+        table = self._account(fact.place)
+        if table is not None and fact.kind != "evict":
+            fields |= whose(table)
         self.taken[fact.place] += fact.kind != "evict"
         self.out.emit(fact.kind, **fields)
 
@@ -122,22 +129,22 @@ class _Writer:
         return any(self._shown(entry) == place for entry in self.entries)
 
     def _shown(self, entry: Entry) -> Place | None:
-        row = self.rows.get(entry.branch, [])
+        row = self.rows.get(entry.table, [])
         return row[entry.pos] if entry.pos < len(row) else None
 
-    def _account(self, place: Place) -> str | None:
-        """The branch that is to show the block: of several, the next one that has no alloc or hit yet."""
+    def _account(self, place: Place) -> Table | None:
+        """The table that is to show the block: of several, the next one that has no alloc or hit yet."""
         if place == self.call.null:
             return None
-        branches = [entry.branch for entry in self.entries if entry.place == place]
+        tables = [entry.table for entry in self.entries if entry.place == place]
         paid = self.taken[place]
-        return branches[paid] if paid < len(branches) else self.call.branch
+        return tables[paid] if paid < len(tables) else self.call.branch
 
     def _give_up(self, place: Place) -> None:
         """The block is about to be taken again: its old entries leave first."""
         for entry in self.entries:
             if self._shown(entry) == place:
-                self._unmap(entry.branch, entry.pos)
+                self._unmap(entry.table, entry.pos)
         self._free_owed([place])
 
     def _settle(self, entries: list[Entry]) -> None:
@@ -153,28 +160,28 @@ class _Writer:
 
     def _waits(self, place: Place) -> bool:
         """Whether no table shows the block yet, though one is going to."""
-        shown = any(place in self.rows.get(branch, []) for branch in self.call.rows)
+        shown = any(place in self.rows.get(table, []) for table in self.call.rows)
         return not shown and any(entry.place == place for entry in self.entries)
 
     def _map(self, entry: Entry) -> None:
-        self.out.emit("map", pool=entry.place[0], branch=entry.branch, pos=entry.pos, block=entry.place[1])
-        row = self.rows.setdefault(entry.branch, [])
+        self.out.emit("map", pool=entry.place[0], **whose(entry.table), pos=entry.pos, block=entry.place[1])
+        row = self.rows.setdefault(entry.table, [])
         row += [None] * (entry.pos + 1 - len(row))
         row[entry.pos] = entry.place
 
-    def _unmap(self, branch: str, pos: int) -> None:
-        row = self.rows.get(branch, [])
+    def _unmap(self, table: Table, pos: int) -> None:
+        row = self.rows.get(table, [])
         place = row[pos] if pos < len(row) else None
         if place is None:
             return
-        self.out.emit("unmap", pool=place[0], branch=branch, pos=pos, block=place[1])
+        self.out.emit("unmap", pool=place[0], **whose(table), pos=pos, block=place[1])
         row[pos] = None
         while row and row[-1] is None:
             row.pop()
 
     def _copy_into(self, entry: Entry) -> None:
         """What the entry's block is filled from: the one it has just replaced."""
-        for copy in [c for c in self.copies if (c.branch, c.target) == (entry.branch, entry.place)]:
+        for copy in [c for c in self.copies if (c.branch, c.target) == (entry.table, entry.place)]:
             fields: dict[str, object] = {"branch": copy.branch, "src": copy.source[1], "dst": copy.target[1]}
             fields |= {"slots": list(copy.slots), "src_pool": copy.source[0], "dst_pool": copy.target[0]}
             self.out.emit("copy", **fields)
@@ -184,16 +191,16 @@ class _Writer:
         fields: dict[str, object] = {"pool": seal.place[0], "block": seal.place[1], "hash": seal.hash}
         holder = self._holder(seal.place)
         if holder is not None:
-            fields["branch"] = holder
+            fields |= whose(holder)
         if seal.parent is not None:
             fields["parent"] = seal.parent
         self.out.emit("seal", **fields)
         self.seals.remove(seal)
 
-    def _holder(self, place: Place) -> str | None:
-        if self.call.branch is not None and place in self.rows.get(self.call.branch, []):
-            return self.call.branch
-        return next((branch for branch in self.call.rows if place in self.rows.get(branch, [])), None)
+    def _holder(self, place: Place) -> Table | None:
+        """A table of this call that shows the block; the call's own branch where it is one of several."""
+        own = self.call.book.tables(self.call.branch) if self.call.branch is not None else []
+        return next((table for table in [*own, *self.call.rows] if place in self.rows.get(table, [])), None)
 
     def _free_owed(self, places: list[Place]) -> None:
         for place in list(places):
@@ -205,10 +212,10 @@ class _Writer:
             self.out.emit("ref", pool=place[0], block=place[1], count=count)
         for pool, free in self.call.free_counts.items():
             self.out.emit("pool", pool=pool, free=free)
-        for branch in self.changed:
-            row = self.call.rows[branch]
+        for table in self.changed:
+            row = self.call.rows[table]
             pools = {place[0] for place in row if place is not None}
             if len(pools) > 1:
                 continue  # a table over two pools has no one event; its entries were logged one by one
             blocks: list[int | None] = [None if place is None else place[1] for place in row]
-            self.out.emit("table", pool=pools.pop() if pools else "gpu", branch=branch, blocks=blocks)
+            self.out.emit("table", pool=pools.pop() if pools else "gpu", **whose(table), blocks=blocks)

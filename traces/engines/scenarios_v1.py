@@ -32,9 +32,9 @@ class Engine:
     """A V1 scheduler, fed by hand. `drafts` is the number of draft tokens a step proposes for each request."""
 
     def __init__(
-        self, blocks: int, caching: bool = True, budget: int = 64, drafts: int = 0, window: int | None = None
+        self, blocks: int, budget: int = 64, drafts: int = 0, window: int | None = None, hybrid: bool = False
     ) -> None:
-        self.window = window
+        self.window, self.hybrid = window, hybrid
         config = importlib.import_module("vllm.config")
         with tempfile.TemporaryDirectory() as folder:
             model = config.ModelConfig(
@@ -44,7 +44,7 @@ class Engine:
         scheduling = config.SchedulerConfig(
             max_num_seqs=8, max_num_batched_tokens=budget, max_model_len=256, enable_chunked_prefill=True
         )
-        cache = config.CacheConfig(block_size=16, swap_space=0, enable_prefix_caching=caching)
+        cache = config.CacheConfig(block_size=16, swap_space=0, enable_prefix_caching=True)
         speculative = config.SpeculativeConfig(model="ngram", num_speculative_tokens=drafts) if drafts else None
         whole = config.VllmConfig(
             scheduler_config=scheduling, model_config=model, cache_config=cache, speculative_config=speculative
@@ -58,10 +58,11 @@ class Engine:
     def _scheduler(self, config: Any, blocks: int) -> Any:
         interface = importlib.import_module("vllm.v1.kv_cache_interface")
         torch = importlib.import_module("torch")
-        spec = interface.FullAttentionSpec(BLOCK_SIZE, 1, 1, torch.float32, False)
+        sizes = (BLOCK_SIZE, 1, 1, torch.float32, False)
+        specs = [interface.FullAttentionSpec(*sizes)] if self.window is None or self.hybrid else []
         if self.window is not None:
-            spec = interface.SlidingWindowSpec(BLOCK_SIZE, 1, 1, torch.float32, False, sliding_window=self.window)
-        groups = [interface.KVCacheGroupSpec(["layer"], spec)]
+            specs.append(interface.SlidingWindowSpec(*sizes, sliding_window=self.window))
+        groups = [interface.KVCacheGroupSpec([f"layer{number}"], spec) for number, spec in enumerate(specs)]
         layout = interface.KVCacheConfig(num_blocks=blocks, kv_cache_tensors=[], kv_cache_groups=groups)
         scheduler = importlib.import_module("vllm.v1.core.sched.scheduler").Scheduler
         return scheduler(config, layout, _NoGrammar(), log_stats=False)
@@ -214,10 +215,22 @@ def sliding_window() -> None:
     e.run()
 
 
+def hybrid() -> None:
+    """Full attention and a window of eight tokens side by side: two tables a request, over one pool of blocks."""
+    e = Engine(blocks=40, window=8, hybrid=True)
+    e.script = _words
+    prompt = list(range(22))
+    e.add("a", prompt, tokens=8)
+    e.run()
+    e.add("b", [*prompt, 51], tokens=6)
+    e.add("c", [*prompt, 52], tokens=4)
+    e.run()
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     scenario.__name__: scenario
     for scenario in (
         prefix_hit, prefix_hit_same_step, parallel_sampling, evict_and_reuse, preempt_and_resume, chunked_prefill,
-        duplicate_full_block, abort_midway, speculative, sliding_window,
+        duplicate_full_block, abort_midway, speculative, sliding_window, hybrid,
     )
 }  # fmt: skip

@@ -4,14 +4,11 @@ The hooks: two calls of the manager (`allocate_slots`, `free`), each one group o
 blocks taken (`get_new_blocks`) and returned (`FreeKVCacheBlockQueue.append`), identities registered
 (`cache_full_blocks`), held (`touch`) and dropped (`_maybe_evict_cached_block`). `vllm_v1_recorder` turns them into
 events.
-
-Not yet: models with several cache groups (one table for each branch and group). They are refused with a warning.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import Any  # an engine's objects carry no types that we could import here
 
 from kvsan.traces.engines.hooks import WATCH, after, wrap
@@ -30,9 +27,6 @@ def install(version: str) -> None:
 
 
 def _attach(manager: Any, version: str) -> None:
-    if len(manager.kv_cache_config.kv_cache_groups) != 1:
-        print("kvsan: warning: several cache groups are not recorded yet; nothing is recorded", file=sys.stderr)
-        return
     recorder = V1Recorder(manager, version)
     RECORDERS.append(recorder)
     for part in (manager, manager.block_pool, manager.block_pool.free_block_queue):

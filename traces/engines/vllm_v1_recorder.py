@@ -7,6 +7,7 @@ What this engine does, and how it is told:
   is `window` and `unmap`.
 - A branch's length is what has been scheduled. Draft tokens are proposed; what the engine keeps of them is known when
   `num_computed_tokens` has been corrected, at the latest by the branch's next call.
+- A hybrid model has one table for each branch and cache group, all over one pool.
 - Lookahead blocks stay in the table after a rejected proposal.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any  # an engine's objects carry no types that we could import here
 
-from kvsan.traces.engines.callgroup import Book, EngineCall, Place, Row
+from kvsan.traces.engines.callgroup import Book, EngineCall, Place, Row, table_of
 from kvsan.traces.engines.hooks import Names
 from kvsan.traces.engines.output import open_recorder
 from kvsan.traces.engines.ownership_order import write
@@ -38,7 +39,8 @@ class V1Recorder:
         self.manager = manager
         self.pool = manager.block_pool
         self.null: Place = ("gpu", self.pool.null_block.block_id)
-        self.book = Book()
+        groups = len(manager.kv_cache_config.kv_cache_groups)
+        self.book = Book(groups=groups)
         self.branches = Names("r")
         self.hashes = Names("h")
         self.lengths: dict[str, int] = {}
@@ -48,6 +50,7 @@ class V1Recorder:
         self.log = open_recorder(
             engine="vllm", version=version, discipline="append_only", block_size=manager.block_size,
             blocks=self.pool.num_gpu_blocks, null_block=self.null[1], ref_counts="owners", started="empty",
+            **({"groups": {str(group): {} for group in range(1, groups)}} if groups > 1 else {}),
         )  # fmt: skip
 
     def start(self, branch: str | None) -> EngineCall:
@@ -79,9 +82,10 @@ class V1Recorder:
         say(call)
         self.finish_call(call)
 
-    def row(self, request: Any) -> Row:
-        (blocks,) = self.manager.coordinator.get_blocks(request.request_id)
-        return [None if block.is_null else ("gpu", block.block_id) for block in blocks]
+    def rows(self, request: Any) -> list[Row]:
+        """The tables of a request, one for each cache group."""
+        groups = self.manager.coordinator.get_blocks(request.request_id)
+        return [[None if block.is_null else ("gpu", block.block_id) for block in blocks] for blocks in groups]
 
     # The manager's calls ----------------------------------------------------------------------------------------
 
@@ -106,15 +110,12 @@ class V1Recorder:
             call.begun.append(("propose", {"branch": name, "tokens": drafts}))
             self.proposals[name] = Proposal(length, drafts)
         self.lengths[name] = length + drafts
-        row = self.row(request)
-        self._window(call, name, row)
-        call.rows[name] = row
-
-    def _window(self, call: EngineCall, name: str, row: Row) -> None:
-        start = next((pos for pos, place in enumerate(row) if place is not None), 0)
-        before = self.book.rows.get(name, [])
-        if start > next((pos for pos, place in enumerate(before) if place is not None), 0):
-            call.windows.append((name, start))
+        for group, row in enumerate(self.rows(request)):
+            table = table_of(name, group)
+            before = self.book.rows.get(table, [])
+            if _first_entry(row) > _first_entry(before):
+                call.windows.append((table, _first_entry(row)))
+            call.rows[table] = row
 
     def refused(self, call: EngineCall, request: Any) -> None:
         call.closing.append(("alloc_failed", {"branch": self.branches.of(request.request_id)}))
@@ -129,6 +130,10 @@ class V1Recorder:
         call.ended.append(("cancel" if status == "FINISHED_ABORTED" else "finish", name))
         self.lengths.pop(name, None)
         self.branches.forget(request.request_id)
+
+
+def _first_entry(row: Row) -> int:
+    return next((pos for pos, place in enumerate(row) if place is not None), 0)
 
 
 RECORDERS: list[V1Recorder] = []

@@ -44,6 +44,8 @@ def _prepared(runner: Any, _: Any, scheduler_output: Any) -> None:
     if not RECORDERS:
         return
     recorder = RECORDERS[-1]
+    if recorder.book.groups > 1:
+        return  # a slot mapping for each group: not recorded yet
     batch = runner.input_batch
     names = [recorder.branches.known(request) for request in batch.req_ids]
     known = [name for name in names if name is not None]
