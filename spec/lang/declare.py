@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word, type_of, variable_of
-from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.diagnostics import Span, nearest
 from kvsan.spec.lang.labels import LABELS, split_doc
 from kvsan.spec.lang.source import Module, resolve
 from kvsan.spec.lang.world import Head, World
@@ -152,6 +152,16 @@ def _state_body(world: World, module: Module, node: ast.ClassDef) -> None:
 
 def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
     words = [surface_word(world, module, d) for d in node.decorator_list]
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Name) and decorator.id not in module.names:
+            close = nearest(decorator.id, [*STEP_KINDS, *RULE_KINDS])
+            world.report.add(
+                "unknown-decorator",
+                f"`@{decorator.id}` is not known here",
+                module.span(decorator),
+                "exactly one of " + ", ".join([*STEP_KINDS, *RULE_KINDS]) + ", imported here",
+                f"did you mean `@{close}`?" if close else "",
+            )
     kinds = [w for w in words if w in STEP_KINDS or w in RULE_KINDS]
     if not kinds:
         return

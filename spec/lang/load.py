@@ -33,7 +33,7 @@ def load(source: str | Path | ModuleType) -> ir.Spec:
     clean = not report.diagnostics
     check(world, steps)
     if not any(d.code == "recursion" for d in report.diagnostics):
-        texts = {str(m.path): m.path.read_text(encoding="utf-8").splitlines() for m in modules.values()}
+        texts = {str(m.path): m.lines for m in modules.values()}
         check_subtraction(steps, world.variables, texts, report)
     lowered = {n: lower(s, steps) for n, s in steps.items()} if clean else {}
     check_ghosts(world, lowered)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from kvsan.spec.lang.diagnostics import Report, Span
+from kvsan.spec.lang.diagnostics import Report, Span, nearest
 
 HERE = Path(__file__).resolve().parent
 
@@ -25,6 +25,7 @@ class Imported:
     module: Path | None  # None: outside the specification
     name: str | None
     surface: bool  # a word of the language
+    span: Span
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Module:
     name: str  # dotted where known, else the stem of the file
     path: Path
     tree: ast.Module
+    lines: list[str]
     names: dict[str, ast.AST | Imported] = field(default_factory=dict)
 
     def span(self, node: ast.AST) -> Span:
@@ -42,7 +44,14 @@ class Module:
         column = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
         end_column = getattr(node, "end_col_offset", None) or column + 1
-        return Span(str(self.path), line, column, end_line, end_column)
+        return Span(
+            str(self.path), line, self._characters(line, column), end_line, self._characters(end_line, end_column)
+        )
+
+    def _characters(self, line: int, column: int) -> int:
+        """A column of `ast`, which counts bytes, in characters."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
 
 
 def files_of(source: str | Path | ModuleType, report: Report) -> tuple[str, list[tuple[str, Path]]]:
@@ -121,12 +130,12 @@ def _bind_import(module: Module, node: ast.ImportFrom, pending: list[tuple[str, 
         bound = alias.asname or alias.name
         inner = _file(path.parent / alias.name) if path is not None and path.name == "__init__.py" else None
         if inner is not None and not _is_surface(path):
-            module.names[bound] = Imported(inner.resolve(), None, False)
+            module.names[bound] = Imported(inner.resolve(), None, False, module.span(alias))
             pending.append((f"{dotted}.{alias.name}", inner))
         elif path is None or _is_surface(path):
-            module.names[bound] = Imported(None, alias.name, _is_surface(path))
+            module.names[bound] = Imported(None, alias.name, _is_surface(path), module.span(alias))
         else:
-            module.names[bound] = Imported(path.resolve(), alias.name, False)
+            module.names[bound] = Imported(path.resolve(), alias.name, False, module.span(alias))
             pending.append((dotted or path.stem, path))
 
 
@@ -164,16 +173,59 @@ def read_modules(source: str | Path | ModuleType, report: Report) -> tuple[str, 
         key = path.resolve()
         if key in modules or _is_surface(path):
             continue
+        text = path.read_text(encoding="utf-8")
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+            tree = ast.parse(text, filename=str(path))
         except SyntaxError as error:
             span = Span(str(path), error.lineno or 1, (error.offset or 1) - 1, error.lineno or 1, error.offset or 1)
             report.add("not-python", f"this is not Python: {error.msg}", span, fix="correct the syntax")
             continue
-        module = Module(dotted, path, tree)
+        module = Module(dotted, path, tree, text.splitlines())
         modules[key] = module
         _bind(module, pending, report)
+    for module in modules.values():
+        _check_imports(modules, module, report)
     return name, modules
+
+
+def _words() -> set[str]:
+    """What the language's own package offers, read as source like everything else."""
+    found: set[str] = set()
+    for file in ("surface.py", "__init__.py"):
+        for node in ast.parse((HERE / file).read_text(encoding="utf-8")).body:
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                    found.add(name)
+                case ast.Assign(targets=[ast.Name(id=name)]):
+                    found.add(name)
+                case ast.ImportFrom(names=names):
+                    found |= {alias.asname or alias.name for alias in names}
+                case _:
+                    pass
+    return found
+
+
+def _check_imports(modules: dict[Path, Module], module: Module, report: Report) -> None:
+    words: set[str] = set()
+    for bound in module.names.values():
+        if not isinstance(bound, Imported) or bound.name is None:
+            continue
+        if bound.surface:
+            words = words or _words()
+            known = words
+        elif bound.module in modules:
+            known = set(modules[bound.module].names)
+        else:
+            continue
+        if bound.name not in known:
+            close = nearest(bound.name, known)
+            report.add(
+                "unknown-import",
+                f"there is no `{bound.name}` to import",
+                bound.span,
+                "a word of the language, or a name that the module binds",
+                f"did you mean `{close}`?" if close else "",
+            )
 
 
 def defined_name(modules: dict[Path, Module], module: Module, name: str) -> str:

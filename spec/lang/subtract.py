@@ -197,7 +197,7 @@ class _Checker:
         span = expr.span
         lines = self.texts.get(span.file, [])
         if 0 < span.line <= len(lines) and span.line == span.end_line:
-            return lines[span.line - 1].encode()[span.column : span.end_column].decode()
+            return lines[span.line - 1][span.column : span.end_column]
         return "it"
 
 

@@ -56,6 +56,16 @@ def test_a_module_without_a_source_file_is_refused() -> None:
         load("no_such_module")
 
 
+def test_a_caret_counts_characters_not_bytes(tmp_path: Path) -> None:
+    text = (GOLDEN / "unknown-variable.py").read_text(encoding="utf-8")
+    path = tmp_path / "wide.py"
+    path.write_text(
+        text.replace("s.hled[b] = False", 'advise(alloc_from_free, "größer" == s.hled[b], "")'), encoding="utf-8"
+    )
+    lines = next(render(d) for d in mistakes(path).diagnostics if d.code == "unknown-variable").splitlines()
+    assert lines[4].index("^") == lines[3].index("s.hled")
+
+
 def test_all_mistakes_of_a_file_are_reported_in_source_order() -> None:
     spans = [d.span for d in mistakes(GOLDEN / "unsupported-syntax.py").diagnostics]
     assert len(spans) > 15
