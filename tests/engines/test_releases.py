@@ -96,7 +96,7 @@ def test_a_release_needs_a_version() -> None:
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = os.environ.get("KVSAN_ENGINES")
-    return Path(kept) if kept else tmp_path_factory.mktemp("engines")
+    return Path(kept) / "releases" if kept else tmp_path_factory.mktemp("engines")
 
 
 @pytest.mark.engine

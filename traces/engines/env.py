@@ -21,6 +21,7 @@ from pathlib import Path
 import kvsan.traces
 
 DEFAULT = Path(".engines")
+STAMP = "kvsan-recipe.txt"
 TORCH = "torch==2.13.0"
 SERVING = (
     "openai<2", "regex", "psutil", "py-cpuinfo", "cloudpickle", "pyzmq", "pillow", "prometheus_client", "fastapi",
@@ -88,14 +89,19 @@ def pip(environment: Path, *arguments: str) -> None:
 
 
 def build(engine: str, into: Path) -> Path:
-    """Build the environment in `into`; where it is there already, only put this kvsan into it. Returns `into`.
+    """Build the environment in `into`; where this recipe has built it already, only put this kvsan into it.
 
-    Raises: KeyError for an unknown engine; subprocess.CalledProcessError where pip fails, and then leaves nothing.
+    Returns `into`. Raises: KeyError for an unknown engine; FileExistsError where `into` is something else;
+    subprocess.CalledProcessError where pip fails, and then leaves nothing.
     """
     recipe = RECIPES[engine]
-    if python(into).exists():
+    if built_by(into) == repr(recipe.steps):
         pip(into, "install", *kvsan_itself())
         return into
+    if python(into).exists():
+        shutil.rmtree(into)  # by an older recipe
+    elif into.exists() and any(into.iterdir()):
+        raise FileExistsError(f"{into} is there, and is no environment of ours")
     try:
         subprocess.run([sys.executable, "-m", "venv", str(into)], check=True)
         for step in recipe.steps:
@@ -103,10 +109,17 @@ def build(engine: str, into: Path) -> Path:
         if recipe.finish is not None:
             recipe.finish(into)
         pip(into, "install", *kvsan_itself())
+        (into / STAMP).write_text(repr(recipe.steps))
     except BaseException:
         shutil.rmtree(into, ignore_errors=True)  # a half-built environment must not look finished
         raise
     return into
+
+
+def built_by(environment: Path) -> str | None:
+    """The steps that built the environment, as it noted them at the end; None where it is not there, or unfinished."""
+    stamp = environment / STAMP
+    return stamp.read_text() if stamp.is_file() else None
 
 
 def kvsan_itself() -> tuple[str, ...]:
@@ -121,7 +134,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--into", type=Path, help=f"the folder to build (default: {DEFAULT}/ENGINE)")
     args = parser.parse_args(argv)
     into = args.into or DEFAULT / args.engine
-    build(args.engine, into)
+    try:
+        build(args.engine, into)
+    except (FileExistsError, subprocess.CalledProcessError) as error:
+        print(f"{args.engine}: {error}", file=sys.stderr)
+        return 1
     print(into)
     return 0
 
