@@ -95,6 +95,7 @@ class Replay:
             handlers[kind](event)
             if failures:
                 self._collect(line, cast(ev.Event, event))
+        self.machine.still_fuzzy()  # once nothing unknown is left, the plain code runs again
 
     @property
     def rules(self) -> tuple[str, ...]:
