@@ -92,7 +92,7 @@ def renamed(path: Path) -> Counter[str]:
 
     def rename(event: dict[str, Any]) -> dict[str, Any]:
         del event["seq"]
-        event |= {key: new(NAMES[key], value) for key, value in event.items() if key in NAMES}
+        event |= {key: new(NAMES[key], value) for key, value in sorted(event.items()) if key in NAMES}
         return step(event) if event["ev"] == "step" else event
 
     return Counter(json.dumps(rename(event), sort_keys=True) for event in events(path))

@@ -40,7 +40,7 @@ def renamed(events: list[dict[str, Any]]) -> Counter[str]:
         return names.setdefault((kind, str(value)), len(names))
 
     def rename(event: dict[str, Any]) -> dict[str, Any]:
-        named = {key: new_name(kinds[key], value) for key, value in event.items() if key in kinds}
+        named = {key: new_name(kinds[key], value) for key, value in sorted(event.items()) if key in kinds}
         return {key: value for key, value in event.items() if key != "seq"} | named
 
     return Counter(json.dumps(rename(event), sort_keys=True) for event in events)
