@@ -15,6 +15,7 @@ from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
 
 from .outcome import Because
+from .pairs import PairWatch
 from .replay import Finding, Replay, ownership, with_because
 from .wording import event_text
 
@@ -34,6 +35,7 @@ class Watch:
         self.facts: deque[Because] = deque(maxlen=FACTS)
         ids = {"Block": finding.block, "Branch": finding.branch}
         self.cells = list(cells_of(finding, ids))
+        self.idle = not self.cells
         self.values: list[Any] = [None] * len(self.cells)
 
     def begin(self, replay: Replay) -> None:
@@ -63,7 +65,8 @@ def is_told(variable: str) -> bool:
 def cells_of(finding: Finding, ids: dict[str, int | None]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The cells that the rule read, as far as the finding's own block and branch index them; a block's rows whole."""
     variables = ownership().variables
-    for name in dict.fromkeys(access.variable for access in finding.obligation.reads):
+    reads = () if finding.obligation is None else finding.obligation.reads
+    for name in dict.fromkeys(access.variable for access in reads):
         variable = variables[name]
         if variable.const or not variable.keys:
             continue
@@ -93,8 +96,8 @@ def explain(
     batches: Callable[[], Iterable[list[tuple[int, ev.Event | Gap]]]],
 ) -> list[Finding]:
     """The findings with their earlier facts. Reads the log once more, up to the last finding that is explained."""
-    watches = [Watch(f) for f in findings[:EXPLAINED]]
-    active = [w for w in watches if w.cells]
+    watches = [Watch(f) if f.told is None else PairWatch(f, f.told) for f in findings[:EXPLAINED]]
+    active = [w for w in watches if not w.idle]
     if not active:
         return list(findings)
     replay = fresh()

@@ -134,7 +134,7 @@ class Check:
     ) -> Outcome:
         coverage = coverage_of(replay, occurring | replay.seen_kinds())
         complete = [self._complete(f) for f in findings]
-        kinds = {f.violation.rule: f.obligation.kind for f in findings}
+        kinds = {f.violation.rule: f.kind for f in findings}
         reported = [v for v in complete if v.suppressed is None]
         lints = tuple(v for v in reported if kinds[v.rule] == "lint")
         violations = tuple(v for v in reported if kinds[v.rule] != "lint")
@@ -171,7 +171,7 @@ class Check:
         return replace(
             v,
             source=said.get("Source", ""),
-            missing=said.get("Mend", "").rstrip(".") or None,
+            missing=v.missing or said.get("Mend", "").rstrip(".") or None,
             replay=replay_command([file for file, _ in self.segments], v),
             suppressed=suppressed,
         )

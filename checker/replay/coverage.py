@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kvsan.spec.ownership.accesses import SHOWN_BY
+
 from .outcome import RuleCoverage
 from .recorded import kinds_of
 from .replay import Replay
@@ -16,6 +18,11 @@ def rule_coverage(replay: Replay, name: str, occurring: frozenset[str]) -> RuleC
     checked, unknown = replay.checked[name], replay.unknown[name]
     if checked:
         return RuleCoverage(checked, "checked", unknown)
+    if name in SHOWN_BY:
+        lacking = [group for group in SHOWN_BY[name] if not occurring & set(group)]
+        if not lacking:
+            return RuleCoverage(0, "not_exercised", unknown)
+        return RuleCoverage(0, "not_checkable", unknown, tuple(sorted({kind for group in lacking for kind in group})))
     needs: set[str] = set()
     for obligation in replay.machine.obligations:
         if obligation.rule != name:

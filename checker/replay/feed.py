@@ -12,7 +12,7 @@ from typing import Any  # generated functions and handlers of many record types
 
 from kvsan.traces import events as ev
 
-from .emit import INEXACT, Machine
+from .emit import INEXACT, TAINTED, Machine
 from .ids import Ids
 
 NONE = -1
@@ -316,8 +316,8 @@ class Feed:
         for p, raw in enumerate(e.blocks):
             if raw is None or self.is_null(raw, e.pool):
                 self.do["view_null"](r, p)
-            else:
-                self.do["view_entry"](r, p, self.block(raw, e.pool))
+            elif not self.fuzzy["Block"][b := self.block(raw, e.pool)] & TAINTED:  # whose entries taint took out
+                self.do["view_entry"](r, p, b)
         self.do["view_end"](r, len(e.blocks))
 
     # --- contents -----------------------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, cast  # rendered values of any sort
 
+from kvsan.checker.order.analysis import MARK, Order
+from kvsan.checker.order.telling import Told, tell
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import writes
 from kvsan.spec.lang.load import load
+from kvsan.spec.ownership.accesses import ORDER_RULES
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
@@ -35,12 +38,17 @@ def ownership() -> ir.Spec:
 
 @dataclass(frozen=True)
 class Finding:
-    """A violation or lint with the ids that an explanation needs."""
+    """A violation or lint with the ids that an explanation needs. obligation: None, and `told`, for an order rule."""
 
     violation: Violation
-    obligation: Obligation
+    obligation: Obligation | None
     block: int | None
     branch: int | None
+    told: Told | None = None
+
+    @property
+    def kind(self) -> str:
+        return "order" if self.obligation is None else self.obligation.kind
 
 
 class Replay:
@@ -73,6 +81,9 @@ class Replay:
         self.feed = Feed(self.machine, self.header, unknown_past)
         self.handlers = self.feed.handlers
         self.failures = self.machine.failures
+        self.bad_lengths.clear()
+        unreliable = self.machine.unreliable
+        self.order = Order(self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths)
         if unknown_past:
             taint_queues(self.feed)
 
@@ -85,12 +96,13 @@ class Replay:
     def perform(self, batch: Sequence[tuple[int, ev.Event | Gap]]) -> None:
         """The hot loop."""
         self.performed.update({type(event) for _, event in batch})
-        handlers, failures = self.handlers, self.failures
+        handlers, failures, order = self.handlers, self.failures, self.order
         for line, event in batch:
             kind = type(event)
+            order.line = line
             if kind is Gap:
                 self.lose_track(cast(Gap, event))
-                handlers, failures = self.handlers, self.failures
+                handlers, failures, order = self.handlers, self.failures, self.order
                 continue
             handlers[kind](event)
             if failures:
@@ -122,6 +134,8 @@ class Replay:
         ):
             self.checked[obligation.rule] += checked
             self.unknown[obligation.rule] += unknown
+        for rule, judged in zip(ORDER_RULES, self.order.checked, strict=True):
+            self.checked[rule.name] += judged
 
     def _collect(self, line: int, event: ev.Event) -> None:
         """The failures of one event become findings; independent ones are all kept."""
@@ -133,6 +147,8 @@ class Replay:
         seen: set[tuple[str, int | None, int | None]] = set()
         tainted: list[tuple[int, Obligation]] = []
         for k, values in failures:
+            if k == MARK:
+                continue
             obligation = self.machine.obligations[k]
             finding = self._finding(obligation, values, line, event)
             key = (obligation.rule, finding.block, None if finding.block is not None else finding.branch)
@@ -150,20 +166,47 @@ class Replay:
                     self.bad_lengths.add(finding.branch)
         for b, obligation in tainted:
             taint_block(self.feed, b, obligation.event in self.queue_events)
+            self.order.forget(b)
+        for told in tell(self.order, self.order.breaches, (b for b, _ in tainted)):
+            self._take(told, line, event)
+
+    def _take(self, told: Told, line: int, event: ev.Event) -> None:
+        """A breach of order becomes a finding, and what it is about is not trusted any more."""
+        for b in told.tainted:
+            taint_block(self.feed, b, queue=False)
+            self.order.forget(b)
+        if told.block is None and told.branch is not None:
+            known = self.told.setdefault(told.branch, set())
+            if told.rule in known:
+                return
+            known.add(told.rule)
+        self.totals[told.rule] += 1
+        if self.totals[told.rule] <= KEPT:
+            violation = Violation(
+                rule=told.rule,
+                line=line,
+                seq=event.seq,
+                event=event_fields(event),
+                message=told.message,
+                block=None if told.block is None else self.feed.describe("Block", told.block),
+                branch=None if told.branch is None else self.feed.describe("Branch", told.branch),
+                missing=told.missing,
+            )
+            self.findings.append(Finding(violation, None, told.block, told.branch, told))
 
     def _is_old(self, finding: Finding) -> bool:
         """The same breach once more: about the branch alone, or about a length that is already known to be wrong."""
         r = finding.branch
-        if r is None or finding.obligation.kind == "lint":
+        if r is None or finding.obligation is None or finding.kind == "lint":
             return False
         if r in self.bad_lengths and any(access.variable == "length" for access in finding.obligation.reads):
             return True
         if finding.block is not None:
             return False
         told = self.told.setdefault(r, set())
-        if finding.obligation.rule in told:
+        if finding.violation.rule in told:
             return True
-        told.add(finding.obligation.rule)
+        told.add(finding.violation.rule)
         return False
 
     def _finding(self, obligation: Obligation, values: tuple[int, ...], line: int, event: ev.Event) -> Finding:

@@ -274,6 +274,7 @@ def no_reuse_in_flight() -> None:
     Catches: a block handed out again while a transfer still reads or writes it.
     Except: none.
     Deviates: none.
+    Mend: an event, a wait or a `done` between the two accesses, and the block pinned until then.
     """
 
 
@@ -285,6 +286,7 @@ def copy_precedes_use() -> None:
     Catches: attention over a private tail whose copy has not run.
     Except: none.
     Deviates: none.
+    Mend: an event and a wait, or a `done`, between the copy and the use.
     """
 
 
@@ -296,6 +298,7 @@ def source_stable() -> None:
     Catches: a source freed and rewritten under its copy.
     Except: none.
     Deviates: none.
+    Mend: an event and a wait, or a `done`, between the copy and the write; for copies of one launch, two launches.
     """
 
 
@@ -306,7 +309,8 @@ def read_is_initialised() -> None:
     Source: vllm#49250 (a sharer reads blocks that are still being recomputed).
     Catches: attention over slots that hold another life's contents.
     Except: null entries and positions below the window.
-    Deviates: none.
+    Deviates: a read is judged by the latest write to each slot, though an earlier one may have been ordered.
+    Mend: the write, ordered before the read, or the entry that names the block.
     """
 
 
@@ -318,6 +322,7 @@ def accesses_ordered() -> None:
     Catches: the races that no narrower rule names.
     Except: none.
     Deviates: none.
+    Mend: an event and a wait, or a `done`, between the two accesses.
     """
 
 

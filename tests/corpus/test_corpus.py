@@ -2,7 +2,7 @@
 
 A log says in its header what is expected of it: `x_expect` the verdict, `x_rule` the rule (in a log that holds: the
 rule it stays within), `x_line` the line where that rule must fire, `x_also` rules that truly fire beside it, `x_lint` a
-lint it shows. `x_waits_for: "order"` marks the logs whose rule is one of the order rules.
+lint it shows.
 """
 
 import ast
@@ -54,8 +54,6 @@ def name_of(log: Path) -> str:
 
 LOGS = reduced_by_hand(CORPUS, MINIMAL)
 BUGS: list[dict[str, Any]] = json.loads((CORPUS / "bugs.json").read_text())
-WAITING = [log for log in LOGS if header_of(log).get("x_waits_for") == "order"]
-JUDGED = [log for log in LOGS if log not in WAITING]
 FROM_THE_START = [log for log in LOGS if header_of(log)["started"] == "empty"]
 
 each_log = pytest.mark.parametrize("log", LOGS, ids=name_of)
@@ -91,12 +89,6 @@ def test_folder_agrees_with_the_expected_verdict(log: Path) -> None:
 
 
 @each_log
-def test_log_waits_for_order_exactly_where_its_rule_is_an_order_rule(log: Path) -> None:
-    header = header_of(log)
-    assert (header.get("x_waits_for") == "order") == (header.get("x_rule") in ORDER_RULES)
-
-
-@each_log
 def test_every_line_decodes(log: Path) -> None:
     opened = open_log(log)
     decoded = sum(len(batch) for batch in opened.batches())
@@ -109,7 +101,8 @@ def test_specification_run_as_plain_python_finds_what_is_expected(log: Path) -> 
     header, found = header_of(log), findings(log)
     rules = {(finding.rule, finding.line) for finding in found if not finding.is_lint}
     lints = {finding.rule for finding in found if finding.is_lint}
-    expected = {(header["x_rule"], header["x_line"])} if log in JUDGED and header["x_expect"] == "VIOLATED" else set()
+    by_state = header["x_expect"] == "VIOLATED" and header["x_rule"] not in ORDER_RULES
+    expected = {(header["x_rule"], header["x_line"])} if by_state else set()
     assert {rule for rule in rules if rule[0] not in header.get("x_also", [])} == expected
     assert header.get("x_lint") in {None, *lints}
 
@@ -131,7 +124,7 @@ def test_every_obligation_is_broken_by_a_reduced_log() -> None:
     assert obligations() - broken == {"branch {c} forked block {b} from {r}, but the block is free"}
 
 
-@pytest.mark.parametrize("log", JUDGED, ids=name_of)
+@each_log
 def test_checker_gives_the_expected_verdict_rule_and_line(log: Path) -> None:
     header = header_of(log)
     report = check(log)
@@ -165,30 +158,12 @@ def test_every_log_of_a_bug_is_listed_once() -> None:
     assert sorted(listed) == sorted(log for log in there if not Path(log).name.startswith("trap-"))
 
 
-def test_logs_that_wait_for_the_order_analysis_are_these() -> None:
-    assert {log.stem.removesuffix("-fixed") for log in WAITING} == {
-        "mooncake-850",
-        "sglang-18744",
-        "sglang-35049",
-        "tensorrt-llm-15546",
-        "tensorrt-llm-8813",
-        "tensorrt-llm-8813-partial",
-        "trap-log-of-the-worker-process",
-        "vllm-29870",
-        "vllm-32255",
-        "vllm-47728",
-        "vllm-47728-rollback",
-        "vllm-49250",
-        "vllm-ascend-16013-chain",
-    }
-
-
 def test_list_of_bugs_is_complete() -> None:
     assert len(BUGS) == 52
     assert len({bug["id"] for bug in BUGS}) == 52
 
 
-@pytest.mark.parametrize("rule", sorted(STATE_RULES - {"survivors_unharmed"}))
+@pytest.mark.parametrize("rule", sorted((STATE_RULES | ORDER_RULES) - {"survivors_unharmed"}))
 def test_rule_has_a_log_that_breaks_it_and_one_that_just_does_not(rule: str) -> None:
     """`survivors_unharmed` is a property of a step of a design: no event of a log ends a branch and harms another."""
     endings = {log.stem.rsplit("-", 1)[1] for log in MINIMAL.glob(f"{rule}-*.jsonl")}

@@ -122,8 +122,6 @@ REJECTED: dict[str, dict[str, object]] = {
     "chained_copies": {
         "x_expect": "VIOLATED",
         "x_rule": "source_stable",
-        "x_waits_for": "order",
-        "x_also": ["seal_is_earned"],
         "x_provenance": "vLLM 0.6.2 itself; no public report known",
     }
 }

@@ -1,0 +1,13 @@
+"""The order analysis: what a log's synchronisation allows besides what happened.
+
+clocks     happens-before between host threads and streams
+history    the accesses of each block that may still race
+attention  what branches read, without touching each block at each step
+analysis   the events of a log, heard beside its replay
+telling    breaches as root causes, in words
+
+What we chose: happens-before by vector clocks over timelines, judged at each launch against the accesses that still
+matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps. A launch
+whose events are spread over the log, with other work of its stream between them, would change our mind about judging
+each event at once.
+"""

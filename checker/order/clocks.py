@@ -1,0 +1,252 @@
+"""Happens-before between host threads and streams, from what a log shows of them; a timestamp is no order.
+
+A timeline (a thread, or a stream) counts what happens on it, and knows of each other timeline up to which count it
+comes after it. An access at count n of timeline t comes before whatever knows t up to n, and before what is later on t.
+Everything put on a stream (a launch, a record, a wait) counts, so that who knows a count knows all that it knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+Known = dict[int, int]
+"""Timeline -> the count up to which it is known."""
+
+KEPT_OPS = 4096
+
+
+class Timeline:
+    """A host thread or a stream. `known` is copied before it changes once a snapshot of it was taken (`shared`)."""
+
+    __slots__ = ("count", "heard", "known", "name", "number", "shared", "version")
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number, self.name = number, name
+        self.count = self.version = 0
+        self.known: Known = {}
+        self.shared = False
+        self.heard = (-1, -1, -1)
+
+    def learn(self, number: int, count: int, known: Known) -> None:
+        """What follows comes after `count` of another timeline, and after all that it knew there."""
+        if number == self.number:
+            return
+        mine = dict(self.known) if self.shared else self.known
+        for timeline, seen in known.items():
+            if mine.get(timeline, 0) < seen:
+                mine[timeline] = seen
+        if mine.get(number, 0) < count:
+            mine[number] = count
+        self.known, self.shared = mine, False
+        self.version += 1
+
+
+class Point(NamedTuple):
+    """A place on a timeline, and what was known there."""
+
+    number: int
+    upto: int
+    known: Known
+
+
+class Op:
+    """A launch that may still run."""
+
+    __slots__ = ("done", "lane", "point")
+
+    def __init__(self, lane: Timeline, point: Point) -> None:
+        self.lane, self.point, self.done = lane, point, False
+
+
+class Clocks:
+    """The timelines of one log. `launch` sets `now`, `at` and `known`: where the accesses of an event happen.
+
+    legacy: the stream that joins all others, CUDA's legacy default, where there is one.
+    """
+
+    def __init__(self, legacy: Hashable | None = None) -> None:
+        self.legacy = legacy
+        self.timelines: list[Timeline] = []
+        self.threads: dict[Hashable, Timeline] = {}
+        self.streams: dict[Hashable, Timeline] = {}
+        self.nameless: list[Timeline] = []
+        self.ops: dict[Hashable, Op] = {}
+        self.kept = 0
+        self.forgotten: Known = {}
+        self.events: dict[Hashable, Point] = {}
+        self.channels: dict[Hashable, list[Point]] = {}
+        self.handed: dict[int, Point] = {}
+        self.now = self.at = 0
+        self.known: Known = {}
+
+    # --- timelines ----------------------------------------------------------------------------------------------------
+
+    def _new(self, name: str) -> Timeline:
+        timeline = Timeline(len(self.timelines), name)
+        self.timelines.append(timeline)
+        return timeline
+
+    def thread(self, name: Hashable | None) -> Timeline:
+        known = self.threads.get("main" if name is None else name)
+        if known is None:
+            name = "main" if name is None else name
+            known = self.threads[name] = self._new(f"thread {name}")
+        return known
+
+    def stream(self, name: Hashable) -> Timeline:
+        known = self.streams.get(name)
+        if known is None:
+            known = self.streams[name] = self._new(f"stream {name}")
+        return known
+
+    def _apart(self, host: Timeline) -> Timeline:
+        """The timeline of an op without a stream: one whose last op this thread knows complete will do again."""
+        for lane in self.nameless:
+            if host.known.get(lane.number, 0) >= lane.count:
+                return lane
+        lane = self._new("no stream")
+        self.nameless.append(lane)
+        return lane
+
+    def _enqueue(self, lane: Timeline, host: Timeline) -> None:
+        """Something is put on a stream by a thread: it comes after all that the thread has done and knows."""
+        heard = (host.number, host.version, host.count)
+        if lane.heard != heard:
+            lane.learn(host.number, host.count, host.known)
+            lane.heard = heard
+        if self.legacy is not None:
+            self._join_legacy(lane)
+        lane.count += 1
+
+    def _join_legacy(self, lane: Timeline) -> None:
+        legacy = self.streams.get(self.legacy)
+        if lane is legacy:
+            for other in self.streams.values():
+                if lane.known.get(other.number, 0) < other.count:
+                    lane.learn(other.number, other.count, other.known)
+        elif legacy is not None and lane.known.get(legacy.number, 0) < legacy.count:
+            lane.learn(legacy.number, legacy.count, legacy.known)
+
+    def _hear(self, host: Timeline, number: int, count: int, known: Known) -> None:
+        """A thread learns that a stream has got so far."""
+        if host.known.get(number, 0) < count:
+            host.learn(number, count, known)
+
+    # --- launches -----------------------------------------------------------------------------------------------------
+
+    def launch(self, thread: Hashable | None, op: Hashable | None, stream: Hashable | None) -> None:
+        """Accesses happen: on a stream, or, without op and stream, on the thread itself.
+
+        An op without an id is waited for at once. An id that is still running is the same launch.
+        """
+        host = self.thread(thread)
+        if op is None:
+            if stream is None:
+                host.count += 1
+                self.now, self.at, self.known = host.number, host.count, host.known
+                return
+            lane = self.stream(stream)
+            told = lane.heard == (host.number, host.version, host.count)
+            self._enqueue(lane, host)
+            self.now, self.at, self.known = lane.number, lane.count, lane.known
+            lane.shared = True
+            if told and self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
+                self._follow(host, lane)
+            else:
+                host.learn(lane.number, lane.count, lane.known)
+            return
+        running = self.ops.get(op)
+        if running is None or running.done or host.known.get(running.point.number, 0) >= running.point.upto:
+            lane = self._apart(host) if stream is None else self.stream(stream)
+            self._enqueue(lane, host)
+            lane.shared = True
+            running = self._keep(op, Op(lane, Point(lane.number, lane.count, lane.known)))
+        self.now, self.at, self.known = running.point
+
+    def _follow(self, host: Timeline, lane: Timeline) -> None:
+        """The thread waited for the launch that it alone put behind what it knew: it learns one count, no more."""
+        if host.shared:
+            host.known, host.shared = dict(host.known), False
+        host.known[lane.number] = lane.count
+        host.version += 1
+        lane.heard = (host.number, host.version, host.count)
+
+    def _keep(self, op: Hashable, running: Op) -> Op:
+        self.ops[op] = running
+        if len(self.ops) > max(KEPT_OPS, 2 * self.kept):
+            self._sweep()
+        return running
+
+    def _sweep(self) -> None:
+        """Forget the ops that every thread knows complete. Who hears of one later still learns all that it knew."""
+        hosts = list(self.threads.values())
+        for op, running in list(self.ops.items()):
+            number, count, known = running.point
+            if running.done or all(host.known.get(number, 0) >= count for host in hosts):
+                del self.ops[op]
+                for timeline, seen in ((number, count), *known.items()):
+                    self.forgotten[timeline] = max(seen, self.forgotten.get(timeline, 0))
+        self.kept = len(self.ops)
+
+    # --- what orders --------------------------------------------------------------------------------------------------
+
+    def done(self, thread: Hashable | None, op: Hashable) -> None:
+        """The thread has learned that the op is complete."""
+        running, host = self.ops.get(op), self.thread(thread)
+        if running is not None:
+            self._hear(host, *running.point)
+            running.done = True
+        elif self.forgotten:
+            host.learn(-1, 0, self.forgotten)
+
+    def record(self, thread: Hashable | None, event: Hashable, stream: Hashable) -> None:
+        """The event captures what the stream holds; an earlier record of it is forgotten."""
+        lane = self.stream(stream)
+        self._enqueue(lane, self.thread(thread))
+        lane.shared = True
+        self.events[event] = Point(lane.number, lane.count, lane.known)
+
+    def wait(self, thread: Hashable | None, event: Hashable, stream: Hashable) -> None:
+        """What the stream does from here on comes after the event's latest record; without one, after nothing new."""
+        lane, recorded = self.stream(stream), self.events.get(event)
+        self._enqueue(lane, self.thread(thread))
+        if recorded is not None and lane.known.get(recorded.number, 0) < recorded.upto:
+            lane.learn(*recorded)
+
+    def sync_stream(self, thread: Hashable | None, stream: Hashable) -> None:
+        lane = self.stream(stream)
+        lane.shared = True
+        self._hear(self.thread(thread), lane.number, lane.count, lane.known)
+
+    def sync_event(self, thread: Hashable | None, event: Hashable) -> None:
+        recorded = self.events.get(event)
+        if recorded is not None:
+            self._hear(self.thread(thread), *recorded)
+
+    def sync_device(self, thread: Hashable | None) -> None:
+        for stream in self.streams:
+            self.sync_stream(thread, stream)
+
+    def signal(self, thread: Hashable | None, channel: Hashable) -> None:
+        """What the thread has done comes before the channel's later awaits."""
+        point = self._point(self.thread(thread))
+        points = self.channels.setdefault(channel, [])
+        points[:] = [p for p in points if p.number != point.number]
+        points.append(point)
+
+    def await_(self, thread: Hashable | None, channel: Hashable) -> None:
+        host = self.thread(thread)
+        for point in self.channels.get(channel, ()):
+            host.learn(*point)
+
+    def hand_over(self, thread: Hashable | None, block: int) -> None:
+        """An alloc or free of the block: it comes after the block's former one, whoever did that."""
+        host, former = self.thread(thread), self.handed.get(block)
+        if former is not None and former.number != host.number:
+            host.learn(*former)
+        self.handed[block] = self._point(host)
+
+    def _point(self, host: Timeline) -> Point:
+        host.shared = True
+        return Point(host.number, host.count, host.known)
