@@ -159,7 +159,7 @@ def judge_covering(s: Ownership, r: Branch, src: Block, dst: Block, slots: Set[S
         lone = (s.owners[src] == 1 and owns(s, r, src)) or (r in s.replacers[src] and s.replaced_sole[r, src])
         advise(
             needless_copy,
-            not lone or s.sealed[src] != empty() or s.freezes[src] > 0,
+            not lone or s.sealed[src] != empty() or s.freezes[src] > 0 or s.pool_of[src] != s.pool_of[dst],
             "branch {r} copied block {src} to block {dst}, but was its only owner",
         )
 
