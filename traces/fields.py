@@ -16,6 +16,11 @@ Nat = Annotated[int, Meta(ge=0, le=MAX_NAT)]
 
 Positive = Annotated[int, Meta(ge=1, le=MAX_NAT, description="a whole number from 1")]
 
+SLOTS_MAX = 2**24
+"""The most slots a block may have: a set of them takes a bit each. Blocks of state models span a whole context."""
+
+BlockSize = Annotated[int, Meta(ge=1, le=SLOTS_MAX, description=f"a number of slots, from 1 to {SLOTS_MAX}")]
+
 Name = Annotated[str | int, Meta(description="a name: a string or a whole number")]
 """Branches, holders, ops, streams, channels, hashes: compared for equality only. `1` and `"1"` are two names,
 except for pools and groups, whose names are also keys of header objects and hence compared as strings."""

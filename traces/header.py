@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from kvsan.traces.fields import Count, Name, Positive, Text, Time
+from kvsan.traces.fields import BlockSize, Count, Name, Positive, Text, Time
 from msgspec import Meta, Struct
 
 SCHEMA = "kvsan/1"
@@ -17,13 +17,13 @@ class PoolInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """A pool beside `gpu`: its number of blocks, and their size in slots (default: the header's)."""
 
     blocks: Positive
-    block_size: Positive | None = None
+    block_size: BlockSize | None = None
 
 
 class GroupInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A cache group over the gpu pool: the slots its blocks hold (default: the header's)."""
 
-    block_size: Positive | None = None
+    block_size: BlockSize | None = None
 
 
 Pools = Annotated[dict[str, PoolInfo], Meta(description='an object such as {"cpu": {"blocks": 512, "block_size": 16}}')]
@@ -39,7 +39,7 @@ class Trace(
     engine: Text
     version: Text
     discipline: Text
-    block_size: Positive
+    block_size: BlockSize
     blocks: Positive
     null_block: Count | None = None
     ref_counts: RefCounts | None = None

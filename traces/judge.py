@@ -63,6 +63,9 @@ def faults(event: Event, header: Trace) -> Iterator[Fault]:
             yield from one_of(event, "branch", "holder")
             if event.tokens is not None and event.tokens[0] >= event.tokens[1]:
                 yield empty_range(*event.tokens, "tokens")
+            elif event.tokens is not None and isinstance(event.block, tuple) and len(event.block) > 1:
+                what = "a write of several blocks has tokens, and no two blocks hold the same tokens"
+                yield Fault("tokens", what, "write one event a block, each with its tokens, or leave them out")
         case ev.Read():
             yield from one_of(event, "branch", "holder")
             yield from read_faults(event)

@@ -40,8 +40,14 @@ def absent(*names: str) -> Schema:
     return {"properties": {name: {"type": "null"} for name in names}}
 
 
+ONE_BLOCK: Schema = {"properties": {"block": {"not": {"type": "array", "minItems": 2}}}}
+PLACED: Schema = {"anyOf": [absent("tokens"), ONE_BLOCK]}
+
 CHOICES: dict[str, list[Schema]] = {
-    "Write": [{"allOf": [given("branch"), absent("holder")]}, {"allOf": [given("holder"), absent("branch")]}],
+    "Write": [
+        {"allOf": [given("branch"), absent("holder"), PLACED]},
+        {"allOf": [given("holder"), absent("branch"), PLACED]},
+    ],
     "Read": [
         {"allOf": [given("branch"), absent("holder", "block", "slots")]},
         {"allOf": [given("holder"), given("block"), absent("branch", "upto")]},

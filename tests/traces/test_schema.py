@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from kvsan.traces import schema
 from kvsan.traces.decode import decode_line
 from kvsan.traces.events import EVENT_TYPES, Trace
-from kvsan.traces.fields import MAX_NAT
+from kvsan.traces.fields import MAX_NAT, SLOTS_MAX
 from kvsan.traces.head import parse_header
 from kvsan.traces.judge import faults
 from kvsan.traces.problem import Fault
@@ -25,11 +25,11 @@ HEADER = {
     "engine": "toy",
     "version": "1",
     "discipline": "paged_cow",
-    "block_size": MAX_NAT,
+    "block_size": SLOTS_MAX,
     "blocks": MAX_NAT,
     "pools": {"cpu": {"blocks": MAX_NAT}},
 }
-BEYOND_A_SCHEMA = ("an empty range", "is not in the header", "and the pool has blocks", "twice")
+BEYOND_A_SCHEMA = ("an empty range", "is not in the header", "and the pool has blocks", "and a block has", "twice")
 
 Line = dict[str, Any]  # Any: JSON
 
