@@ -10,16 +10,23 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any  # generated functions and handlers of many record types
 
+from kvsan.spec.lang import ir
 from kvsan.traces import events as ev
 
 from .emit import INEXACT, TAINTED, Machine
 from .ids import Ids
+
+NOBODY = ("a branch that ended", None)
+"""The name of one branch that stands for all those whose ids were given out again."""
 
 NONE = -1
 """An absent option, as the generated code knows it."""
 
 MODES = {None: NONE, "keep": 0, "freeze": 1}
 KINDS = {None: NONE, "copy": 0, "transfer": 1, "step": 2, "cache": 3}
+RETIRED_MAX = 1024
+"""Ids of ended branches that wait to be given out again: one look at every block serves so many."""
+
 MEDIA = {"gpu": "gpu", "cpu": "cpu", "cpu_pinned": "cpu"}
 
 
@@ -32,7 +39,7 @@ class Feed:
     """Performs the events of one log on a machine.
 
     `handlers` maps a record type to the method that performs it. Branches are interned per cache group, blocks per
-    pool; `describe(sort, id)` gives a name back as the log has it.
+    pool; `describe(sort, id)` gives a name back as the log has it. `released`: ids that may stand for another branch.
     """
 
     def __init__(self, machine: Machine, header: ev.Trace, unknown_past: bool) -> None:
@@ -54,6 +61,7 @@ class Feed:
         self.rows: dict[Hashable, tuple[int, ...]] = {}
         self.ended: set[int] = set()
         self.released: set[int] = set()
+        self.retired: list[int] = []
         self.named_lately: set[int] = set()
         self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
@@ -186,10 +194,22 @@ class Feed:
         return str(name)
 
     def _release_branch(self, branch: Hashable) -> None:
-        rows = self.rows.pop(branch, ())
-        self.released.update(rows)
-        for dense in rows:
-            self.branches.release(dense)
+        for dense in self.rows.pop(branch, ()):
+            self.branches.retire(dense)
+            self.retired.append(dense)
+        if len(self.retired) >= RETIRED_MAX:
+            self._reuse_retired()
+
+    def _reuse_retired(self) -> None:
+        """Give out the ids of ended branches again: what blocks still say of one is then about a branch long gone."""
+        gone, nobody = set(self.retired), self.branches[NOBODY]
+        for variable in self.machine.spec.variables.values():
+            if variable.value == ir.OptionType(ir.SortType("Branch")):
+                held = self.state[variable.name]
+                held[:] = [nobody if r in gone else r for r in held]
+        self.released |= gone
+        self.branches.unused += self.retired
+        self.retired.clear()
 
     def _release_identities(self) -> None:
         """Give back ids that nothing stands on. Done when the next identity comes: a finding still shows the last."""

@@ -12,14 +12,14 @@ class Ids(dict[Hashable, int]):
     """name -> dense id of one sort; looking up a new name gives it an id.
 
     grow: makes room for so many members; called ever more rarely. born: told each id that is given out, where given.
-    `names[id]` is the name, or None while the id is free for reuse.
+    `names[id]` is the name, also of an id that was taken back, until it is given out again: a finding still shows it.
     """
 
     def __init__(self, grow: Callable[[int], None], born: Callable[[int], None] | None = None) -> None:
         super().__init__()
         self.grow, self.born = grow, born
         self.room = self.kept = 0
-        self.names: list[Hashable | None] = []
+        self.names: list[Hashable] = []
         self.unused: list[int] = []
 
     def __missing__(self, name: Hashable) -> int:
@@ -51,8 +51,9 @@ class Ids(dict[Hashable, int]):
 
     def release(self, dense: int) -> None:
         """The id may stand for another name from now on. The caller knows that nothing refers to it."""
-        name = self.names[dense]
-        if name is not None:
-            del self[name]
-            self.names[dense] = None
-            self.unused.append(dense)
+        self.retire(dense)
+        self.unused.append(dense)
+
+    def retire(self, dense: int) -> None:
+        """The name gets a new id when it comes again; the id itself is not given out until it is among `unused`."""
+        del self[self.names[dense]]

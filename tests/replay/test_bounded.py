@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kvsan.checker import check
+from kvsan.checker.replay.feed import NOBODY
 from kvsan.checker.replay.memory import memory_log
 from kvsan.checker.replay.replay import Replay
 from kvsan.traces import events as ev
@@ -34,8 +36,8 @@ def short_lives(count: int) -> Iterator[dict[str, Any]]:
         yield {"ev": "free", "block": i % 4}
 
 
-def replayed(count: int) -> Replay:
-    log: Log = memory_log(short_lives(count))
+def replayed(events: Iterable[dict[str, Any]]) -> Replay:
+    log: Log = memory_log(events)
     assert log.header is not None
     replay = Replay(log.header, frozenset(ev.EVENT_TYPES), frozenset(ev.EVENT_TYPES))
     for batch in log.batches():
@@ -44,7 +46,7 @@ def replayed(count: int) -> Replay:
 
 
 def test_ids_of_what_is_gone_are_used_again() -> None:
-    replay = replayed(12_000)
+    replay = replayed(short_lives(12_000))
     assert not replay.findings
     for sort, ids in replay.feed.ids.items():
         assert len(ids.names) < 9_000, sort
@@ -58,12 +60,34 @@ def test_a_breach_by_a_branch_is_not_taken_for_an_earlier_one_with_its_id() -> N
             {"ev": "accept", "branch": name, "tokens": 1},
             {"ev": "finish", "branch": name},
         ]
-    log = memory_log(breaches)
-    assert log.header is not None
-    replay = Replay(log.header, frozenset(ev.EVENT_TYPES), frozenset(ev.EVENT_TYPES))
-    for batch in log.batches():
-        replay.perform(batch)
-    assert [(f.violation.rule, f.violation.branch) for f in replay.findings] == [
+    assert [(f.violation.rule, f.violation.branch) for f in replayed(breaches).findings] == [
         ("rollback_exact", "a"),
         ("rollback_exact", "b"),
     ]
+
+
+def test_a_breach_at_the_end_of_a_branch_names_it() -> None:
+    due = [
+        HEADER,
+        {"ev": "admit", "branch": "a", "tokens": 4},
+        {"ev": "alloc", "block": 0, "branch": "a"},
+        {"ev": "map", "branch": "a", "pos": 0, "block": 0},
+        {"ev": "seal", "branch": "a", "block": 0, "hash": "h"},
+        {"ev": "write", "branch": "a", "block": 0, "slots": [0, 2]},
+        {"ev": "finish", "branch": "a"},
+    ]
+    (first,) = check(due).violations
+    assert (first.rule, first.branch) == ("seal_is_earned", "a")
+    assert first.message.startswith("branch a ended")
+
+
+def test_what_a_block_says_of_an_ended_branch_is_not_said_of_the_next_with_its_id() -> None:
+    """Branch x ends with block 3 taken and never mapped: it is on nobody's account, not on a later branch's."""
+    taken = [
+        {"ev": "admit", "branch": "x"},
+        {"ev": "alloc", "block": 3, "branch": "x"},
+        {"ev": "finish", "branch": "x"},
+    ]
+    later = [{"ev": kind, "branch": i} for i in range(3000) for kind in ("admit", "finish")]
+    feed = replayed([HEADER, *taken, *later]).feed
+    assert feed.branches.names[feed.state["account"][feed.block(3)]] == NOBODY
