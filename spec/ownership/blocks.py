@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import advise, empty, event, obey, reset, row
+from kvsan.spec.lang.surface import advise, event, obey, reset, row
 
-from .ledger import after_failure, end_identity, settle_account, take
+from .ledger import after_failure, end_hits, end_identity, settle_account, take
 from .rules import (
     alloc_from_free,
     entry_is_held,
@@ -24,7 +24,7 @@ def alloc(s: Ownership, b: Block, r: Branch | None) -> None:
     """The pool hands out block b, on account of branch r where the log says so: a new life begins."""
     if r is not None:
         after_failure(s, r)
-    if s.hits[b] > 0 and s.owners[b] == 0 and s.keeps[b] == 0:
+    if s.hits[b] > 0 and s.owners[b] == 0 and s.keeps[b] == 0 and not s.hit_was_pinned[b]:
         obey(hit_is_live, False, "block {b} was allocated while a hit on it is not mapped yet")
     elif s.imaginary[b]:
         obey(alloc_from_free, False, "the pool handed out block {b}, which its free queue never holds")
@@ -57,8 +57,7 @@ def free(s: Ownership, b: Block) -> None:
         s.held[b] = False
         s.free[s.pool_of[b]] += 1
     settle_account(s, b)
-    s.hits[b] = 0
-    s.open_slots[b] = empty()
+    end_hits(s, b)
 
 
 @event
@@ -82,6 +81,7 @@ def pin(s: Ownership, b: Block, h: Holder, mode: Mode, kind: Kind) -> None:
     s.pins[b, h] += 1
     s.keeps[b] += 1
     s.has_pinned[h] = True
+    s.hit_was_pinned[b] = s.hits[b] > 0
     if mode == FREEZE:
         s.frozen_by[b, h] += 1
         s.freezes[b] += 1

@@ -126,8 +126,11 @@ def map(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
                 s.hit_count[r, b] -= 1
                 if s.hit_count[r, b] == 0:
                     s.hit_slots[r, b] = empty()
-            else:
-                s.open_slots[b] = empty()
+                    s.hitters[b, r] = False
+            elif s.open_hits[b] > 0:
+                s.open_hits[b] -= 1
+                if s.open_hits[b] == 0:
+                    s.open_slots[b] = empty()
 
 
 @event

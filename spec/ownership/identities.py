@@ -102,11 +102,13 @@ def hit(
             s.free[s.pool_of[b]] -= 1
         if r is not None:
             take(s, r, b)
+    s.hits[b] += 1
+    s.hit_was_pinned[b] = False
     if r is None:
+        s.open_hits[b] += 1
         s.open_slots[b] = s.open_slots[b] | slots
-        s.hits[b] += 1
     else:
-        s.hits[b] += 1
+        s.hitters[b, r] = True
         s.hit_count[r, b] += 1
         s.hit_slots[r, b] = s.hit_slots[r, b] | slots
 
@@ -116,7 +118,7 @@ def evict(s: Ownership, b: Block, h: Identity | None) -> None:
     """Block b stops carrying identity h, or every identity."""
     obey(
         hit_is_live,
-        s.hits[b] == 0 or s.keeps[b] > 0,
+        s.hits[b] == 0 or s.keeps[b] > 0 or s.hit_was_pinned[b],
         "block {b} was evicted while a hit on it is not mapped yet",
     )
     s.sealed[b] = empty()

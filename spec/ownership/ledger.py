@@ -89,6 +89,7 @@ def drop_entries(s: Ownership, r: Branch) -> None:
         disown(s, b)
     for b in row(s.hit_count, r):
         s.hits[b] = excess(s.hits[b], s.hit_count[r, b])
+        s.hitters[b, r] = False
     forget_replaced(s, r)
 
 
@@ -200,6 +201,19 @@ def end_identity(s: Ownership, b: Block, h: Identity) -> None:
             if s.resident[e] > 0:
                 s.resident[e] -= 1
             s.publishes[b, h] = None
+
+
+@helper
+def end_hits(s: Ownership, b: Block) -> None:
+    """No hit holds block b any more, and nobody may map it by a hit of before."""
+    s.hits[b] = 0
+    s.hit_was_pinned[b] = False
+    s.open_hits[b] = 0
+    s.open_slots[b] = empty()
+    for r in row(s.hitters, b):
+        s.hitters[b, r] = False
+        s.hit_count[r, b] = 0
+        s.hit_slots[r, b] = empty()
 
 
 @helper
