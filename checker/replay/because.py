@@ -14,6 +14,7 @@ from kvsan.spec.lang import ir
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
 
+from .layout import default
 from .outcome import Because
 from .pairs import PairWatch
 from .replay import Finding, Replay, ownership, with_because
@@ -40,13 +41,13 @@ class Watch:
 
     def begin(self, replay: Replay) -> None:
         """The values before the first event."""
-        self.values = [read_cell(replay.machine.state[variable], index) for variable, index in self.cells]
+        self.values = [read_cell(replay, variable, index) for variable, index in self.cells]
 
     def look(self, replay: Replay, line: int, event: ev.Event) -> None:
         """Notes the event if it changed a cell."""
         changes = []
         for i, (variable, index) in enumerate(self.cells):
-            value = read_cell(replay.machine.state[variable], index)
+            value = read_cell(replay, variable, index)
             if value != self.values[i]:
                 before, self.values[i] = self.values[i], value
                 changes.append(f"{variable} {before} -> {value}" if is_told(variable) else variable)
@@ -80,14 +81,15 @@ def cells_of(finding: Finding, ids: dict[str, int | None]) -> Iterator[tuple[str
             yield name, tuple(index)
 
 
-def read_cell(container: Any, index: Sequence[Any]) -> Any:
-    """A cell's value, or a copy of a row; None where nothing stands yet."""
-    if index[0] >= len(container):
-        return None
-    value = container[index[0]]
-    if not isinstance(value, dict):
-        return value
-    return value.get(index[1], 0) if len(index) > 1 else dict(value)
+def read_cell(replay: Replay, name: str, index: Sequence[Any]) -> Any:
+    """A cell's value, or a copy of a row."""
+    container, declared = replay.machine.state[name], replay.spec.variables[name]
+    value = (
+        container[index[0]] if index[0] < len(container) else {} if len(declared.keys) > 1 else default(declared.value)
+    )
+    if isinstance(value, dict):
+        value = value.get(index[1], 0) if len(index) > 1 else dict(value)
+    return bool(value) if isinstance(declared.value, ir.BoolType) and not isinstance(value, dict) else value
 
 
 def explain(

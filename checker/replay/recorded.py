@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kvsan.spec.ownership.evidence import EVIDENCE
+from kvsan.spec.ownership.evidence import EVIDENCE, POOLS_AND_TABLES
 
 PERFORMED_BY: dict[str, tuple[str, ...]] = {
     "map_null": ("map",),
@@ -45,6 +45,7 @@ def unknown_variables(
     what it feeds is unknown too.
     """
     missing: dict[str, tuple[str, ...]] = {}
+    declared = declared or not occurring & set(POOLS_AND_TABLES)
     for evidence in EVIDENCE:
         if not (evidence.often_left_out or declared):
             continue
@@ -52,5 +53,5 @@ def unknown_variables(
             absent = not recorded & set(group)
             gappy = declared and bool((occurring - recorded) & set(group))
             if absent or gappy:
-                missing |= dict.fromkeys(evidence.variables, group)
+                missing = dict.fromkeys(evidence.variables, group) | missing
     return missing

@@ -1,7 +1,8 @@
 """Which events show that a log records a fact at all: a fact that no event shows is unknown, not absent.
 
 A log of the control plane alone shows no writes, so that nothing was written is no news; but a log that shows no pin
-says that there was none. A header that lists what it records completely is taken at its word for every fact here.
+says that there was none. A log without one event of pools and tables, such as one of launches alone, says nothing of
+them either. A header that lists what it records completely is taken at its word for every fact here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ class Evidence:
     shown_by: tuple[tuple[str, ...], ...]
     often_left_out: bool = False
 
+
+POOLS_AND_TABLES = ("alloc", "free", "map", "fork")
+"""Where not one of these kinds occurs, a log says only what its other kinds show."""
 
 EVIDENCE = (
     Evidence(("written",), (("write",),), often_left_out=True),

@@ -332,7 +332,7 @@ def needless_copy() -> None:
 
     Source: PagedAttention (SOSP'23) section 4.4: the last owner appends in place.
     Catches: a copy-on-write test that counts the branch itself.
-    Except: a tail that is sealed or frozen, and a copy to another pool.
+    Except: a tail that is sealed or frozen; a copy into another pool.
     Deviates: none.
     """
 
