@@ -14,7 +14,7 @@ from kvsan.spec.ownership.accesses import Use, slots_attended
 
 from .history import Access, History
 
-POSITION_BITS = 32
+POSITION_BITS = 63  # the format's largest position
 POSITION = (1 << POSITION_BITS) - 1
 
 

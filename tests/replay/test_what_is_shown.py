@@ -51,3 +51,14 @@ def test_a_swap_is_no_needless_copy() -> None:
 def test_the_first_change_of_a_block_is_told_from_what_it_was_before() -> None:
     (leak,) = check([HEADER, {"ev": "alloc", "block": 1}, {"ev": "quiescent"}]).violations
     assert [fact.text for fact in leak.because] == ["alloc block=1 (held False -> True)"]
+
+
+def test_the_largest_position_is_a_position() -> None:
+    log = [
+        HEADER,
+        {"ev": "alloc", "block": 0, "branch": "a"},
+        {"ev": "map", "branch": "a", "pos": 2**63 - 1, "block": 0},
+        {"ev": "write", "branch": "a", "block": 0, "slots": [0, 4]},
+        {"ev": "finish", "branch": "a"},
+    ]
+    assert check(log).verdict == "HOLDS"
