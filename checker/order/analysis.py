@@ -289,10 +289,16 @@ class Order:
         state, attention, history = self.state, self.attention, self.history
         table, size, start = state["table"][r], state["block_size"][r], state["window_from"][r]
         written, fuzzy, unsure = state["written"], self.fuzzy["Block"], self.unsure
+        skipped, last = state["skipped"][r], None
         for p in attention.positions(r, upto, start):
             b = table.get(p, NONE)
             if b == NONE:
+                if p in skipped:
+                    continue
                 self._no_entry(r, p)
+                last = max((*table, *skipped), default=-1) if last is None else last
+                if p > last:
+                    break  # no entry follows: the first that is missing stands for all
                 continue
             if fuzzy[b] & TAINTED:
                 continue
@@ -309,7 +315,7 @@ class Order:
         attention.read(r, upto, self.line, op)
 
     def _no_entry(self, r: int, p: int) -> None:
-        if self.shows_tables and not self.fuzzy["Branch"][r] and p not in self.state["skipped"][r]:
+        if self.shows_tables and not self.fuzzy["Branch"][r]:
             self.checked[INITIALISED] += 1
             self.unwritten.append(Unwritten(None, r, p, 0, self.clocks.now))
 

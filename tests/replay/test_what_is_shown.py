@@ -62,3 +62,16 @@ def test_the_largest_position_is_a_position() -> None:
         {"ev": "finish", "branch": "a"},
     ]
     assert check(log).verdict == "HOLDS"
+
+
+def test_a_read_far_past_the_table_costs_one_look() -> None:
+    log = [
+        HEADER,
+        {"ev": "admit", "branch": "a", "tokens": 2**62},
+        {"ev": "alloc", "block": 0, "branch": "a"},
+        {"ev": "map", "branch": "a", "pos": 0, "block": 0},
+        {"ev": "write", "branch": "a", "block": 0, "slots": [0, 4]},
+        {"ev": "read", "branch": "a"},
+        {"ev": "finish", "branch": "a"},
+    ]
+    assert [v.rule for v in check(log).violations] == ["read_is_initialised"]
