@@ -15,6 +15,9 @@ Known = dict[int, int]
 
 KEPT_OPS = 4096
 
+APART = "no stream"
+"""The name of a timeline for ops that are on no stream."""
+
 
 class Timeline:
     """A host thread or a stream. `known` is copied before it changes once a snapshot of it was taken (`shared`)."""
@@ -105,7 +108,7 @@ class Clocks:
         for lane in self.nameless:
             if host.known.get(lane.number, 0) >= lane.count:
                 return lane
-        lane = self._new("no stream")
+        lane = self._new(APART)
         self.nameless.append(lane)
         return lane
 
@@ -115,7 +118,7 @@ class Clocks:
         if lane.heard != heard:
             lane.learn(host.number, host.count, host.known)
             lane.heard = heard
-        if self.legacy is not None:
+        if self.legacy is not None and lane.name != APART:
             self._join_legacy(lane)
         lane.count += 1
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from kvsan.spec.ownership.accesses import ORDER_RULES, Use
 
 from .analysis import INITIALISED, Breach, Order, Unwritten, slots_of
+from .clocks import APART
 from .history import Access, Race
 
 DEEDS = {
@@ -33,6 +34,7 @@ class Told:
     block: int | None
     branch: int | None
     tainted: tuple[int, ...]
+    blocks: tuple[int, ...] = ()
     earlier: int | None = None
     note: str = ""
 
@@ -111,6 +113,7 @@ def race_between(order: Order, race: Race, blocks: tuple[int, ...], more: str) -
             block=race.block,
             branch=None,
             tainted=blocks,
+            blocks=blocks,
             earlier=race.earlier.line,
         )
     former = ", in a former life of the block" if race.rule == NO_REUSE else ""
@@ -123,6 +126,7 @@ def race_between(order: Order, race: Race, blocks: tuple[int, ...], more: str) -
         block=race.block,
         branch=race.branch if race.later.use == Use.ATTENTION else None,
         tainted=blocks,
+        blocks=blocks,
         earlier=race.earlier.line,
         note=order_there_is if seen else f"nothing of {earlier} comes before {later}",
     )
@@ -135,8 +139,8 @@ def edge(order: Order, race: Race, earlier: str, later: str) -> str:
     if earlier.startswith("thread"):
         return f"a signal by {earlier} after it, and an await before this line"
     known = f"`done` of {op}" if race.earlier.op is not None else "a sync"
-    if later.startswith("thread") or earlier == "no stream":
-        wait = "" if earlier == "no stream" else f" (or a sync of {earlier})"
+    if later.startswith("thread") or earlier == APART:
+        wait = "" if earlier == APART else f" (or a sync of {earlier})"
         return f"{known}{wait} before this line{reuse}"
     return f"a record on {earlier} after {op} and a wait for it on {later}, or {known}, before this line{reuse}"
 
@@ -152,6 +156,7 @@ def unwritten(order: Order, breach: Unwritten, blocks: tuple[int, ...], more: st
         block=breach.block,
         branch=breach.branch,
         tainted=blocks,
+        blocks=blocks,
     )
 
 

@@ -306,8 +306,10 @@ class Feed:
         for p, raw in enumerate(entries(e.block), e.pos):
             if raw is None or self.is_null(raw, e.pool):
                 self.do["unmap_null"](r, p)
+            elif self.fuzzy["Block"][b := self.block(raw, e.pool)] & TAINTED and self.state["table"][r].get(p) != b:
+                self.do["unmap_null"](r, p)  # taint took the entry out
             else:
-                self.do["unmap"](r, p, self.block(raw, e.pool))
+                self.do["unmap"](r, p, b)
 
     def on_window(self, e: ev.Window) -> None:
         self.do["window"](self.row(e.branch, e.group), e.from_)

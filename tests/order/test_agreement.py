@@ -1,0 +1,82 @@
+"""The order analysis against the enumeration of all interleavings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from kvsan.checker.replay.memory import memory_log
+from kvsan.checker.replay.replay import Replay
+from kvsan.spec.ownership.accesses import ORDER_RULES
+from oracle import Model
+from programs import logs
+
+NAMES = {rule.name for rule in ORDER_RULES}
+
+
+def reported(log: list[dict[str, Any]]) -> dict[tuple[int, int], set[str]]:
+    """What the analysis says: (line, block) of each breach, and its rule; a root cause speaks for all its blocks."""
+    opened = memory_log(log)
+    assert opened.header is not None
+    replay = Replay(opened.header, frozenset({"write", "read", "copy", "alloc", "free"}), frozenset())
+    for batch in opened.batches():
+        replay.perform(batch)
+    assert opened.problem is None
+    assert {f.violation.rule for f in replay.findings} <= NAMES, [f.violation for f in replay.findings]
+    found: dict[tuple[int, int], set[str]] = {}
+    for finding in replay.findings:
+        assert finding.told is not None
+        for b in finding.told.blocks:
+            name = (finding.violation.line, int(replay.feed.describe("Block", b)))
+            found.setdefault(name, set()).add(finding.violation.rule)
+    return found
+
+
+def agree(log: list[dict[str, Any]]) -> None:
+    """Each block's first breach is at the same line; its rule is that of one of the pairs that are unordered there."""
+    told, true = reported(log), Model(log).races()
+    first = {min((line, b) for line, b in true if b == block) for block in {b for _, b in true}}
+    earliest = {min((line, b) for line, b in told if b == block) for block in {b for _, b in told}}
+    spread = copied_on(log)
+    for line, block in first ^ earliest:
+        assert any(near(line, block, other, spread) for other in first | earliest), (first, earliest)
+    for line, block in first & earliest:
+        assert told[line, block] <= true[line, block]
+
+
+def near(line: int, block: int, other: tuple[int, int], spread: set[tuple[int, int]]) -> bool:
+    """A breach about a block that an earlier breach may have reached through copies is not comparable."""
+    return other != (line, block) and other[0] <= line and (other[1], block) in spread
+
+
+def copied_on(log: list[dict[str, Any]]) -> set[tuple[int, int]]:
+    """Pairs of blocks, the second of which got contents of the first."""
+    pairs = {(c[0], c[1]) for e in log for c in e.get("copies", ())}
+    pairs |= {(e["src"], e["dst"]) for e in log if e["ev"] == "copy"}
+    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+        pairs |= more
+    return pairs
+
+
+@given(logs())
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_race_is_reported_exactly_where_interleavings_differ(log: list[dict[str, Any]]) -> None:
+    agree(log)
+
+
+@pytest.mark.slow
+@given(logs(events=16))
+@settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_race_is_reported_exactly_where_interleavings_differ_in_thousands_of_logs(log: list[dict[str, Any]]) -> None:
+    agree(log)
+
+
+@pytest.mark.parametrize("rule", sorted(NAMES))
+def test_random_logs_break_every_order_rule(rule: str) -> None:
+    """Else the agreement above would say nothing of it."""
+
+    def breaks(log: list[dict[str, Any]]) -> bool:
+        return any(rule in rules for rules in reported(log).values())
+
+    find(logs(), breaks, settings=settings(max_examples=2000, deadline=None, phases=[Phase.generate]))
