@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.source import resolve
 from kvsan.spec.lang.walk import all_expressions, all_statements, every
 from kvsan.spec.lang.world import World
 
@@ -85,6 +86,16 @@ def _words(world: World, name: str) -> Iterator[str]:
 # --- declared and not used --------------------------------------------------------------------------------------------
 
 
+def _is_own(world: World, span: Span) -> bool:
+    """Whether this specification must use it: one that derives from another file's state need not use all of that."""
+    if world.state not in world.states:
+        return True
+    module, node = world.states[world.state]
+    bases = (resolve(world.modules, module, base.id) for base in node.bases if isinstance(base, ast.Name))
+    derives = any(isinstance(found, tuple) and found[0] is not module for found in bases)
+    return not derives or span.file == str(module.path)
+
+
 def _unused_variables(world: World, steps: Mapping[str, ir.Step], mentioned: set[str]) -> None:
     read, written = set(mentioned), set(mentioned)
     for step in steps.values():
@@ -99,6 +110,8 @@ def _unused_variables(world: World, steps: Mapping[str, ir.Step], mentioned: set
             elif isinstance(statement, ir.For) and isinstance(statement.domain, ir.Row):
                 read.add(statement.domain.variable)
     for variable in world.variables.values():
+        if not _is_own(world, variable.span):
+            continue
         if variable.name not in read:
             world.report.add(
                 "never-read",
@@ -120,7 +133,7 @@ def _unused_variables(world: World, steps: Mapping[str, ir.Step], mentioned: set
 def _unused_rules(world: World, steps: Mapping[str, ir.Step], mentioned: set[str]) -> None:
     used = mentioned | {s.rule for step in steps.values() for s in all_statements(step.body) if isinstance(s, ir.Obey)}
     for rule in world.rules.values():
-        if rule.name not in used and rule.kind in ("rule", "lint"):
+        if rule.name not in used and rule.kind in ("rule", "lint") and _is_own(world, rule.span):
             word = "advise" if rule.kind == "lint" else "obey"
             world.report.add(
                 "unused-rule",

@@ -174,6 +174,8 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
             "keep one decorator",
         )
     taken = world.heads.get(node.name) or world.rules.get(node.name)
+    if taken is not None and {kinds[0], taken.kind} in ({"invariant", "ghost"}, {"invariant", "ghost_rule"}):
+        taken = None  # what a ghost rule means in a design is said by the design's invariant of that name
     if taken is not None and taken.module in (module, module.name):
         return  # reported where the module was read
     if taken is not None:

@@ -306,11 +306,17 @@ def members(sort: type[S], s: State) -> Iterable[S]:
     return [sort(i) for i in range(s.__dict__["scope"].sorts[sort.__name__])]
 
 
+_constants: dict[type, frozenset[str]] = {}
+
+
 def reset(s: State, member: Sort) -> None:
     """Every non-`Const` map whose first index has this member's sort: its row returns to the default."""
-    constants = {n for n, hint in get_type_hints(type(s), include_extras=True).items() if CONST in get_args(hint)[1:]}
+    model = type(s)
+    if model not in _constants:
+        hints = get_type_hints(model, include_extras=True)
+        _constants[model] = frozenset(name for name, hint in hints.items() if CONST in get_args(hint)[1:])
     for name, table in s.__dict__.items():
-        if isinstance(table, Map) and name not in constants and table.keys[0].accepts(member):
+        if isinstance(table, Map) and name not in _constants[model] and table.keys[0].accepts(member):
             for index in [i for i in table.cells if i[0] == member]:
                 del table.cells[index]
 

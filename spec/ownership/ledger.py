@@ -32,15 +32,20 @@ def join(s: Ownership, r: Branch, b: Block, shared: Set[Slot]) -> None:
     if owns(s, r, b):
         s.agreed[b] = s.agreed[b] & shared
     else:
-        s.agreed[b] = shared if s.owners[b] <= 1 else s.agreed[b] & shared
+        if s.owners[b] == 0:
+            s.agreed[b] = empty()
+        else:
+            s.agreed[b] = shared if s.owners[b] == 1 else s.agreed[b] & shared
         s.owners[b] += 1
 
 
 @helper
 def disown(s: Ownership, b: Block) -> None:
-    """One owner fewer."""
+    """One owner fewer; a last owner has nobody left to agree with."""
     if s.owners[b] > 0:
         s.owners[b] -= 1
+    if s.owners[b] <= 1:
+        s.agreed[b] = empty()
     s.idle_since[b] = s.shortages
 
 
@@ -103,10 +108,11 @@ def take(s: Ownership, r: Branch, b: Block) -> None:
 
 @helper
 def pay(s: Ownership, r: Branch) -> None:
-    """One block more on the account of branch r."""
-    s.taken[r] += 1
-    taken, promised = s.taken[r], s.promised[r]
+    """One block more on the account of branch r, where it has a promise."""
+    promised = s.promised[r]
     if promised is not None:
+        s.taken[r] += 1
+        taken = s.taken[r]
         obey(
             reservation_covers,
             taken <= promised,

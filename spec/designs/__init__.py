@@ -1,0 +1,10 @@
+"""Engine designs: state machines whose steps perform ownership events, and the same designs with one decision wrong.
+
+tail_copy    the smallest machine with a shared writable tail; the yardstick of every search
+attention    what a branch reads
+settings     the scope of one search, as `--set` names it, and what it means for the specification
+catalog      every design, its named scopes and its mutants
+
+A mutant is a value of the constant `mutant`, read in the one guard or statement that it changes, so that a design and
+its mutants are one text. What we refused: mutants as patches of the lowered form, which no reader could see in place.
+"""

@@ -1,0 +1,65 @@
+"""Every design, its named scopes, and its mutants with the rule that catches each and after how many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """name: the value of the design's constant `mutant`, in small letters. rule: what catches it. steps: the length of
+    its shortest counterexample in the named scope. A rule that is a lint is found by a search that keeps lints."""
+
+    name: str
+    rule: str
+    steps: int
+    scope: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """module, state: where its specification is. settings: its default scope. scopes: what named scopes change."""
+
+    name: str
+    module: str
+    state: str
+    discipline: str
+    settings: Settings
+    scopes: Mapping[str, Settings] = field(default_factory=dict)
+    mutants: tuple[Mutant, ...] = ()
+
+    def at(self, scope: str = "", **changes: int | bool | str) -> dict[str, int | bool | str]:
+        """The settings of a named scope ('': the default), with changes. Raises KeyError for an unknown name."""
+        return {**self.settings, **(self.scopes[scope] if scope else {}), **changes}
+
+
+TAIL_COPY = Design(
+    "tail_copy",
+    "kvsan.spec.designs.tail_copy",
+    "TailCopy",
+    "paged_cow",
+    {"branches": 3, "blocks": 5, "block_size": 2, "positions": 2, "prompt": 3, "mutant": "NONE"},
+    {
+        "two_branches": {"branches": 2, "blocks": 4},
+        "four_branches": {"branches": 4, "blocks": 7},
+        "three_positions": {"blocks": 6, "positions": 3},
+        "full_prompt": {"prompt": 2},
+        "one_slot_tail": {"blocks": 4, "prompt": 1},
+    },
+    (
+        Mutant("append_without_copy", "exclusive_write", 3, "two_branches"),
+        Mutant("share_empty_tail", "exclusive_write", 3, "full_prompt"),
+        Mutant("publish_before_copy", "read_is_initialised", 4, "two_branches"),
+        Mutant("copy_too_few", "private_copy_target", 3, "two_branches"),
+        Mutant("copy_although_sole_owner", "needless_copy", 2, "two_branches"),
+        Mutant("drop_source_before_copy", "entry_is_held", 10, "one_slot_tail"),
+        Mutant("cancel_frees_shared", "free_once", 2, "two_branches"),
+        Mutant("free_twice", "free_once", 4, "two_branches"),
+        Mutant("fork_released_block", "entry_is_held", 7, "two_branches"),
+    ),
+)
+
+DESIGNS = {design.name: design for design in (TAIL_COPY,)}
