@@ -36,7 +36,6 @@ def alloc(s: Ownership, b: Block, r: Branch | None) -> None:
         s.free[s.pool_of[b]] -= 1
     reset(s, b)
     s.held[b] = True
-    s.lived[b] = True
     s.idle_since[b] = s.shortages
     if r is not None:
         take(s, r, b)
@@ -45,7 +44,7 @@ def alloc(s: Ownership, b: Block, r: Branch | None) -> None:
 @event
 def free(s: Ownership, b: Block) -> None:
     """Block b returns to the free queue; its contents and identities stay until its next life."""
-    obey(free_once, s.held[b], "block {b} was freed, but it is already free")
+    obey(free_once, s.held[b] and not s.queued[b], "block {b} was freed, but it is already free")
     if s.held[b]:
         owners, pins = s.owners[b], s.keeps[b]
         obey(
@@ -54,8 +53,9 @@ def free(s: Ownership, b: Block) -> None:
             "block {b} was freed with owners ({owners}) or pins ({pins})",
         )
         advise(late_release, s.idle_since[b] == s.shortages, "block {b} lay unused while an allocation failed")
-        s.held[b] = False
         s.free[s.pool_of[b]] += 1
+    s.held[b] = False
+    s.queued[b] = True
     settle_account(s, b)
     end_hits(s, b)
 

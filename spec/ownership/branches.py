@@ -131,6 +131,7 @@ def map(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
                 s.open_hits[b] -= 1
                 if s.open_hits[b] == 0:
                     s.open_slots[b] = empty()
+    s.held[b] = True  # where the past is unknown, the entry is what shows it
 
 
 @event

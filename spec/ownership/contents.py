@@ -185,7 +185,7 @@ def judge_target(s: Ownership, dst: Block, others: int, slots: Set[Slot]) -> Non
 def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: Slots) -> None:
     """Slots [lo, hi) of block src are copied to block dst, for branch r where the log says so."""
     slots = span(lo, hi)
-    obey(entry_is_held, s.lived[src], "a copy read block {src}, which was never allocated")
+    obey(entry_is_held, s.held[src] or s.queued[src], "a copy read block {src}, which was never allocated")
     if r is not None:
         launch(s, r)
         obey(

@@ -31,7 +31,7 @@ EVIDENCE = (
     Evidence(("length",), (("admit", "grow", "write", "accept"),), often_left_out=True),
     Evidence(("resident",), (("seal",),)),
     Evidence(("stored",), (("kv_stored",), ("kv_removed",))),
-    Evidence(("held", "lived"), (("alloc",), ("free",))),
+    Evidence(("held", "queued"), (("alloc",), ("free",))),
     Evidence(("table", "places", "owners"), (("map",), ("unmap", "finish", "cancel", "preempt"))),
     Evidence(("carried", "sealed", "standing"), (("seal",),)),
     Evidence(("pins", "keeps", "freezes"), (("pin",), ("unpin",))),

@@ -97,6 +97,7 @@ def hit(
         obey(hit_is_live, digest == known, "a hit on identity {h} found block {b}, whose content has another digest")
     if not s.held[b]:
         s.held[b] = True
+        s.queued[b] = False
         s.idle_since[b] = s.shortages
         if s.free[s.pool_of[b]] > 0:
             s.free[s.pool_of[b]] -= 1

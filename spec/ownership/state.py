@@ -73,7 +73,7 @@ class Ownership(State):
 
     # a block's life
     held: Map[Block, bool]
-    lived: Map[Block, bool]
+    queued: Map[Block, bool]
     account: Map[Block, Branch | None]
     claimant: Map[Block, Branch | None]
     free: Derived[Map[Pool, Count]]
