@@ -24,6 +24,17 @@ OTHER_HEADER = Fault(
 )
 
 
+CLOSED = b'"ev":"x_closed"'
+"""The last line of a log whose recorder came to its end. Our recorders say in their header that they write it."""
+
+NO_END = Fault(
+    "",
+    "its last line is not the one that the recorder writes when it closes: the process was killed, or still records",
+    "what the log holds is checked; check again when the recorder has closed",
+    "cut",
+)
+
+
 class Log:
     """A log in one or several files, its segments.
 
@@ -41,6 +52,7 @@ class Log:
         self.header_fields: JsonObject = {}
         self.problem: LogProblem | None = None
         self.lines = 0
+        self._latest: bytes = b""
         self._starts = [0]  # lines before each segment that has been begun
         self._unsure: Scanner = lambda events: iter(())  # there is nothing to go through without a header
         try:
@@ -71,12 +83,14 @@ class Log:
         """
         if self.header is None:
             return
-        self.problem, self.lines, self._starts = None, 0, []
+        self.problem, self.lines, self._starts, self._latest = None, 0, [], b""
         numbers = Numbers(self.header)
         index = 0
         try:
             for index in range(len(self.sources)):
                 yield from self._segment(index, self.header, numbers)
+            if "x_recorder" in self.header_fields and CLOSED not in self._latest[-100:]:
+                raise Broken(NO_END, None)
         except Broken as broken:
             self.problem = self._problem(broken, index)
 
@@ -89,6 +103,7 @@ class Log:
                 self.lines = offset + block.first + block.count - 1
                 body = split_first_line(block)[1] if index == 0 and block.first == 1 else block
                 if body.data:
+                    self._latest = body.data
                     batch, fault = self._judged(replace(body, first=body.first + offset), header, numbers)
                     if batch:
                         yield batch

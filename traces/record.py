@@ -18,11 +18,13 @@ import operator
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces import exits
 from kvsan.traces.decode import Extension, decode_line
 from kvsan.traces.events import EVENT_TYPES
@@ -48,7 +50,8 @@ class Recorder:
     """Appends events to a log, from any thread.
 
     The suffix of `path` says how it is stored: `.jsonl`, `.jsonl.gz`, `.jsonl.zst`. An existing file is replaced.
-    `more` are further fields of the header: `null_block`, `pools`, `started`, or your own, whose names start with `x_`.
+    `discipline` is one of `kvsan.spec.ownership.disciplines`. `more` are further fields of the header: `null_block`,
+    `pools`, `started`, or your own, whose names start with `x_`.
 
     Lines reach the file within half a second, at `flush`, `close`, exit, SIGTERM and SIGINT. A forked child does not
     write to its parent's log: it opens a recorder of its own. Raises OSError where the file cannot be written, and
@@ -67,10 +70,13 @@ class Recorder:
         **more: object,
     ) -> None:
         given = {"engine": engine, "version": version, "discipline": discipline, "block_size": block_size}
-        line = encode({"ev": "trace", "schema": SCHEMA, **given, "blocks": blocks, **more})
+        line = encode({"ev": "trace", "schema": SCHEMA, **given, "blocks": blocks, "x_recorder": "kvsan", **more})
         outcome = parse_header(line, is_open=False)
         if isinstance(outcome, Fault):
             raise refusal("the header", outcome)
+        if discipline not in DISCIPLINES:
+            near = get_close_matches(discipline, DISCIPLINES, 1) or sorted(DISCIPLINES)
+            raise RecordError(f"there is no discipline {discipline!r}; known is {', '.join(near)}")
         self.path = Path(path)
         self.header: Trace = outcome[0]
         self._checks = quick_checks(self.header)
@@ -131,6 +137,7 @@ class Recorder:
 
     def _end(self, why: str, timeout: float | None = None) -> None:
         self._ended = why
+        self._lines.append(encode({"ev": "x_closed", "seq": self._seq + 1}))
         exits.unwatch(self)
         self._writer.stop(timeout)
 

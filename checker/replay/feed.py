@@ -145,12 +145,13 @@ class Feed:
     def optional_row(self, branch: Hashable | None, group: Hashable) -> int:
         return NONE if branch is None else self.row(branch, group)
 
-    def identity(self, raw: Hashable, namespace: Hashable, pool: Hashable) -> int:
-        """The id of a hash within its namespace; each pool has identities of its own."""
+    def identity(self, raw: Hashable, namespace: Hashable, pool: Hashable, group: Hashable) -> int:
+        """The id of a hash within its namespace; each pool and each cache group has identities of its own."""
         self._release_identities()
-        if pool is None or pool == "gpu":
+        where = (str(pool or "gpu"), str(group or 0))
+        if where == ("gpu", "0"):
             return self.identities[raw if namespace is None else (raw, namespace)]
-        return self.identities[(raw, namespace, str(pool))]
+        return self.identities[(raw, namespace, *where)]
 
     def holder(self, name: Hashable) -> int:
         """The id of a holder. One that pins nothing, and was not named for a long while, is forgotten."""
@@ -171,11 +172,12 @@ class Feed:
             self.digests.sweep(standing.__contains__)
         return self.digests[name]
 
-    def publication(self, pool: Hashable, raw: Hashable) -> int:
+    def publication(self, pool: Hashable, raw: Hashable, group: Hashable) -> int:
         if self.published.crowded():
             stored, resident = self.state["stored"], self.state["resident"]
             self.published.sweep(lambda e: bool(stored[e] or resident[e]))
-        return self.published[(str(pool) if pool is not None else "gpu", raw)]
+        medium = str(pool) if pool is not None else "gpu"
+        return self.published[(medium, raw) if group is None or str(group) == "0" else (medium, raw, str(group))]
 
     def medium(self, medium: Hashable) -> str:
         return "gpu" if medium is None else MEDIA.get(str(medium).lower(), str(medium).lower())
@@ -402,9 +404,9 @@ class Feed:
 
     def on_seal(self, e: ev.Seal) -> None:
         r = self.optional_row(e.branch, e.group)
-        h = self.identity(e.hash, e.namespace, e.pool)
+        h = self.identity(e.hash, e.namespace, e.pool, e.group)
         digest = self.digest(e.digest)
-        published = self.publication(e.pool, e.hash if e.published is None else e.published)
+        published = self.publication(e.pool, e.hash if e.published is None else e.published, e.group)
         for b in self.several(e.block, e.pool):
             whole = self.state["slots_of"][b] if r == NONE else self.state["block_size"][r]
             lo, hi = (0, whole) if e.slots is None else e.slots
@@ -412,7 +414,7 @@ class Feed:
 
     def on_hit(self, e: ev.Hit) -> None:
         r = self.optional_row(e.branch, e.group)
-        h = self.identity(e.hash, e.namespace, e.pool)
+        h = self.identity(e.hash, e.namespace, e.pool, e.group)
         lo, hi = (NONE, NONE) if e.slots is None else e.slots
         digest = self.digest(e.digest)
         for b in self.several(e.block, e.pool):
@@ -420,7 +422,7 @@ class Feed:
         self.ended.add(h)
 
     def on_evict(self, e: ev.Evict) -> None:
-        h = self.identity(e.hash, e.namespace, e.pool)
+        h = self.identity(e.hash, e.namespace, e.pool, e.group)
         for b in self.several(e.block, e.pool):
             self.ended.update(self.state["carried"][b])
             self.do["evict"](b, h)
@@ -429,12 +431,12 @@ class Feed:
     def on_kv_stored(self, e: ev.KvStored) -> None:
         medium = self.medium(e.medium)
         for raw in e.hash if isinstance(e.hash, tuple | list) else (e.hash,):
-            self.do["kv_stored"](self.publication(medium, raw))
+            self.do["kv_stored"](self.publication(medium, raw, e.group))
 
     def on_kv_removed(self, e: ev.KvRemoved) -> None:
         medium = self.medium(e.medium)
         for raw in e.hash if isinstance(e.hash, tuple | list) else (e.hash,):
-            self.do["kv_removed"](self.publication(medium, raw))
+            self.do["kv_removed"](self.publication(medium, raw, e.group))
 
     def on_kv_cleared(self, e: ev.KvCleared) -> None:
         medium = None if e.medium is None else self.medium(e.medium)

@@ -133,7 +133,7 @@ class PlainReplay:
         elif kind in {"kv_stored", "kv_removed"}:
             medium = line.get("medium", "gpu").lower()
             for name in as_list(line["hash"]):
-                yield getattr(identities, kind), [self.names.of(Published, (medium, name))[0]]
+                yield getattr(identities, kind), [self.names.of(Published, (medium, name, group))[0]]
         elif kind == "kv_cleared":
             for name in [name for sort, name in self.names.known if sort is Published]:
                 yield identities.kv_cleared, [self.names.of(Published, name)[0]]
@@ -178,7 +178,9 @@ class PlainReplay:
             return
         assert number is not None
         b = self.block(number, pool)
-        name = self.names.of(Identity, (line["hash"], line.get("namespace")))[0] if "hash" in line else None
+        name = None
+        if "hash" in line:
+            name = self.names.of(Identity, (line["hash"], line.get("namespace"), group))[0]
         digest = self.names.of(Digest, line["digest"])[0] if "digest" in line else None
         holder = self.names.of(Holder, line["holder"])[0] if "holder" in line else None
         slots: Any = line.get("slots")
@@ -197,7 +199,7 @@ class PlainReplay:
             if not self.is_null(number, pool):
                 yield blocks.ref, [b, line["count"]]
         elif kind == "seal":
-            published = self.names.of(Published, (pool, line.get("published", line["hash"])))[0]
+            published = self.names.of(Published, (pool, line.get("published", line["hash"]), group))[0]
             lo, hi = slots or [0, self.groups[group]]
             yield identities.seal, [b, name, row, lo, hi, digest, published]
         elif kind == "hit":

@@ -72,7 +72,9 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
     with path.open() as lines:
         next(lines)
         for line in lines:
-            yield json.loads(line)
+            event = json.loads(line)
+            if not event["ev"].startswith("x_"):
+                yield event
 
 
 def renamed(path: Path) -> Counter[str]:

@@ -25,7 +25,7 @@ each_log = pytest.mark.parametrize("log", logs(), ids=lambda log: log.path.stem)
 
 def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     header, *events = map(json.loads, path.read_text().splitlines())
-    return header, events
+    return header, [event for event in events if event["ev"] != "x_closed"]
 
 
 def renamed(events: list[dict[str, Any]]) -> Counter[str]:

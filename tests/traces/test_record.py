@@ -60,7 +60,13 @@ def test_a_field_that_is_none_is_left_out_and_an_entry_that_is_none_is_kept(path
     assert path.read_text().splitlines()[1:] == [
         '{"ev":"alloc","seq":1,"block":1}',
         '{"ev":"map","seq":2,"branch":"r0","pos":0,"block":null}',
+        '{"ev":"x_closed","seq":3}',
     ]
+
+
+def test_a_discipline_that_does_not_exist_is_refused_with_the_nearest(path: Path) -> None:
+    with pytest.raises(RecordError, match="known is paged_cow"):
+        Recorder(path, **{**HEADER, "discipline": "pagedcow"})
 
 
 def test_from_may_be_written_with_an_underscore(path: Path) -> None:
@@ -177,7 +183,9 @@ def test_what_was_flushed_can_be_read_while_the_recorder_is_open(tmp_path: Path,
         for number in range(3):
             recorder.emit("grow", branch="r0", tokens=number)
             recorder.flush()
-            assert len(read_whole(path)[1]) == number + 1
+            log = open_log(path)
+            assert len(events_of(log)) == number + 1
+            assert log.problem is not None and log.problem.kind == "cut"  # it may still grow
 
 
 def test_closing_twice_does_nothing(path: Path) -> None:

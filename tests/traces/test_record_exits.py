@@ -70,7 +70,7 @@ def test_after_kill_9_everything_flushed_is_readable(tmp_path: Path, suffix: str
     finish(process)
     number, log = count(path)
     assert number >= 5000
-    assert log.problem is None or log.problem.kind == "cut"
+    assert log.problem is not None and log.problem.kind == "cut"
 
 
 def test_an_idle_process_has_its_last_events_on_disk_within_a_second(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_sigterm_in_the_middle_of_recording_leaves_a_whole_log(tmp_path: Path) -
     assert finish(process)[0] == -signal.SIGTERM
     number, log = count(path)
     assert number > 0
-    assert log.problem is None
+    assert log.problem is not None and log.problem.kind == "cut"  # whole lines, and no end mark
 
 
 def test_an_earlier_signal_handler_is_called_after_the_flush(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def over(before):
         before(number, frame)
     return theirs
 signal.signal(signal.SIGTERM, over(signal.getsignal(signal.SIGTERM)))
-second = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="d", block_size=4, blocks=8)
+second = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="paged_cow", block_size=4, blocks=8)
 grow(3); os.kill(os.getpid(), signal.SIGTERM)
 """
     assert finish(start(path, script)) == (-signal.SIGTERM, b"theirs\n", b"")
@@ -144,7 +144,7 @@ def test_a_recorder_of_another_thread_is_closed_at_exit(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     script = """
 def work():
-    other = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="d", block_size=4, blocks=8)
+    other = Recorder(sys.argv[1] + "2", engine="toy", version="1", discipline="paged_cow", block_size=4, blocks=8)
     other.emit("grow", branch="r0", tokens=1, thread="main")
 thread = threading.Thread(target=work); thread.start(); thread.join()
 """
@@ -206,7 +206,7 @@ time.sleep(60)
     assert finish(process)[0] == -signal.SIGTERM
     log = open_log(path)
     assert len(events_of(log)) == 20
-    assert log.problem is None
+    assert log.problem is not None and log.problem.kind == "cut"  # whole lines, and no end mark
 
 
 def test_a_forked_child_does_not_write_to_its_parents_log(tmp_path: Path) -> None:
@@ -241,7 +241,8 @@ for _ in range(20):
             recorder.emit("grow", branch="r0", tokens=1)
         except RecordError:
             pass
-        own = Recorder(sys.argv[1] + ".child", engine="toy", version="1", discipline="d", block_size=4, blocks=8)
+        name = sys.argv[1] + ".child"
+        own = Recorder(name, engine="toy", version="1", discipline="paged_cow", block_size=4, blocks=8)
         own.emit("quiescent"); own.close()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
