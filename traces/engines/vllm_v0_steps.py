@@ -1,8 +1,9 @@
 """Device work of vLLM 0.6.2 (V0): one `step` for each launch of the model, and what the host learns of it.
 
 A launch is what the worker runs for one scheduling round: the copies of copy-on-write, then the forward pass, which
-writes the slots of its slot mapping and reads each sequence. All of it is queued on one stream. Copies and tables come
-from the request that the scheduler sends, the slots written from the mapping that the kernel gets.
+writes the slots of its slot mapping and reads each sequence. All of it is queued on one stream. Copies are those that
+the worker hands to its cache engine, not those that the scheduler asked for: a worker that forgets them is told as it
+is. The slots written come from the mapping that the kernel gets, the branches from the scheduler's request.
 
 `done` is logged when the model runner returns with its sampled tokens: that is when the host has learned it.
 Not recorded: multi-step scheduling, which launches more than it returns for. There the recording ends with a word.
@@ -12,40 +13,61 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from dataclasses import dataclass, field
 from typing import Any  # an engine's objects carry no types that we could import here
 
-from kvsan.traces.engines.hooks import WATCH, wrap
+from kvsan.traces.engines.hooks import WATCH, after, wrap
 from kvsan.traces.engines.launches import STREAM, cut, slot_writes
 from kvsan.traces.engines.vllm_v0_recorder import RECORDERS, V0Recorder
 
 RUNNERS = (("vllm.worker.cpu_model_runner", "CPUModelRunner"), ("vllm.worker.model_runner", "ModelRunner"))
+CACHES = (("vllm.worker.cpu_worker", "CPUCacheEngine"), ("vllm.worker.cache_engine", "CacheEngine"))
 
-_current: list[tuple[Any, int]] = []  # the request that a worker of this process executes, and how many stages it has
+
+@dataclass
+class Round:
+    """The request that a worker executes, how many stages there are, and the copies [source, target] run for it."""
+
+    request: Any = None
+    stages: int = 1
+    copies: list[list[int]] = field(default_factory=list)
+
+
+_current: list[Round] = []  # of the workers of this process that are executing
 
 
 def install(version: str) -> None:
-    """Hook the worker and whichever model runners can be imported here."""
+    """Hook the worker and whichever model runners and cache engines can be imported here."""
     base = importlib.import_module("vllm.worker.worker_base").LocalOrDistributedWorkerBase
     wrap(base, "execute_model", _around_worker)
     for module, name in RUNNERS:
         with contextlib.suppress(ImportError):
             wrap(getattr(importlib.import_module(module), name), "execute_model", _around_runner)
+    for module, name in CACHES:
+        with contextlib.suppress(ImportError):
+            after(getattr(importlib.import_module(module), name), "copy", _copied)
 
 
 def _around_worker(original: Any, self: Any, execute_model_req: Any = None) -> Any:
-    _current.append((execute_model_req, self.parallel_config.pipeline_parallel_size))
+    _current.append(Round(execute_model_req, self.parallel_config.pipeline_parallel_size))
     try:
         return original(self, execute_model_req)
     finally:
         _current.pop()
 
 
+def _copied(_self: Any, _result: None, pairs: Any) -> None:
+    """pairs: [copies, 2], source and target."""
+    if _current:
+        _current[-1].copies += pairs.tolist()
+
+
 def _around_runner(original: Any, self: Any, model_input: Any, *args: Any, **kwargs: Any) -> Any:
-    request, stages = _current[-1] if _current else (None, 1)
-    recorder = _recorder(request, stages)
+    current = _current[-1] if _current else Round()
+    recorder = _recorder(current.request, current.stages)
     op = None
     if recorder is not None:
-        op = WATCH.run(_launch, recorder, request, model_input, kwargs.get("num_steps", 1))
+        op = WATCH.run(_launch, recorder, current, model_input, kwargs.get("num_steps", 1))
     result = original(self, model_input, *args, **kwargs)
     if recorder is not None and op is not None:
         WATCH.run(lambda: recorder.log.emit("done", op=op))
@@ -64,12 +86,12 @@ def _recorder(request: Any, stages: int) -> V0Recorder | None:
     return recorder
 
 
-def _launch(recorder: V0Recorder, request: Any, model_input: Any, steps: int) -> str | None:
+def _launch(recorder: V0Recorder, current: Round, model_input: Any, steps: int) -> str | None:
     """Write the step. Returns its op, or None where the batch is not the manager's (a warm-up)."""
     if steps != 1:
         raise NotImplementedError("multi-step scheduling launches more than it returns for")
     lengths = []
-    for group in request.seq_group_metadata_list:
+    for group in current.request.seq_group_metadata_list:
         for number, data in group.seq_data.items():
             branch = recorder.branches.known(number)
             if branch is None:
@@ -82,7 +104,7 @@ def _launch(recorder: V0Recorder, request: Any, model_input: Any, steps: int) ->
     op = f"s{recorder.launches}"
     recorder.log.emit(
         "step", op=op, stream=STREAM,
-        copies=[[source, target, 0, recorder.block_size] for source, target in request.blocks_to_copy],
+        copies=[[source, target, 0, recorder.block_size] for source, target in current.copies],
         writes=slot_writes(recorder.block_size, written),
         reads=[[branch, length] for branch, length in lengths],
     )  # fmt: skip
