@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kvsan.spec.ownership.disciplines import DISCIPLINES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -83,3 +84,7 @@ def test_the_readme_python_runs() -> None:
 def test_the_readme_commands_name_what_ships() -> None:
     for path in re.findall(r"traces/corpus/[\w./-]+", README):
         assert (ROOT / path.rstrip(".")).exists(), path
+
+
+def test_the_readme_lists_the_disciplines_that_exist() -> None:
+    assert set(re.findall(r"^\| `(\w+)` \|.*\|.*\|$", README, re.M)) == set(DISCIPLINES)
