@@ -200,7 +200,7 @@ def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: 
             others = s.owners[dst] - 1 if mine and s.owners[dst] > 0 else s.owners[dst]
             obey(
                 private_copy_target,
-                mine or others > 0 or s.account[dst] is None or s.account[dst] == r,
+                mine or (others == 0 and (s.account[dst] is None or s.account[dst] == r)),
                 "branch {r} copied into block {dst}, which it does not hold",
             )
             judge_target(s, dst, others, slots)

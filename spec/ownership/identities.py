@@ -119,7 +119,7 @@ def evict(s: Ownership, b: Block, h: Identity | None) -> None:
     """Block b stops carrying identity h, or every identity."""
     obey(
         hit_is_live,
-        s.hits[b] == 0 or s.keeps[b] > 0 or s.hit_was_pinned[b],
+        s.hits[b] == 0 or s.keeps[b] > 0 or s.hit_was_pinned[b] or (h is not None and s.carried[b, h] == empty()),
         "block {b} was evicted while a hit on it is not mapped yet",
     )
     s.sealed[b] = empty()
