@@ -14,6 +14,6 @@ terms, unknown           three-valued judgement, where a log's past is unknown
 outcome, wording         what was found, as data, and events in words
 
 Chosen: events become generated straight-line Python over lists and small dicts, because a log's events are many and
-each is cheap. Refused: interpreting the lowered form (twenty times slower), and a compiled replay now: it would need a
+each is cheap. Refused: interpreting the lowered form for each event, and a compiled replay now: it would need a
 compiler on the machine of whoever checks a log of ten lines. Dense ids keep that way open.
 """
