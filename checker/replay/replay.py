@@ -18,7 +18,7 @@ from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
 
-from .emit import Machine
+from .emit import TAINTED, Machine
 from .feed import Feed
 from .outcome import Violation
 from .program import Obligation
@@ -160,6 +160,7 @@ class Replay:
             if self.totals[obligation.rule] <= KEPT:
                 (self.lints if is_lint else self.findings).append(finding)
             if not is_lint:
+                self._taint_published(obligation, values)
                 if finding.block is not None:
                     tainted.append((finding.block, obligation))
                 if obligation.rule == "rollback_exact" and finding.branch is not None:
@@ -169,6 +170,12 @@ class Replay:
             self.order.forget(b)
         for told in tell(self.order, self.order.breaches, (b for b, _ in tainted)):
             self._take(told, line, event)
+
+    def _taint_published(self, obligation: Obligation, values: tuple[int, ...]) -> None:
+        """The stream is wrong about a hash: its later disagreements about it are the same breach."""
+        for (_, kind), value in zip(obligation.names, values, strict=True):
+            if sort_of(kind) == "Published":
+                self.machine.blur("Published", value, TAINTED)
 
     def _take(self, told: Told, line: int, event: ev.Event) -> None:
         """A breach of order becomes a finding, and what it is about is not trusted any more."""
