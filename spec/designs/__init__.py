@@ -1,7 +1,11 @@
 """Engine designs: state machines whose steps perform ownership events, and the same designs with one decision wrong.
 
 tail_copy    the smallest machine with a shared writable tail; the yardstick of every search
+paged_cow    PagedAttention and vLLM V0: forks share partial tails, copies are ordered as a schedule says
 attention    what a branch reads
+contents     ghosts: for which branches a slot is right, and at which place
+device       order in the state: work under way, and what it is ordered after
+start        the first state
 settings     the scope of one search, as `--set` names it, and what it means for the specification
 catalog      every design, its named scopes and its mutants
 

@@ -48,12 +48,13 @@ TAIL_COPY = Design(
         "three_positions": {"blocks": 6, "positions": 3},
         "full_prompt": {"prompt": 2},
         "one_slot_tail": {"blocks": 4, "prompt": 1},
+        "wide_blocks": {"branches": 2, "blocks": 4, "block_size": 3, "prompt": 5},
     },
     (
         Mutant("append_without_copy", "exclusive_write", 3, "two_branches"),
         Mutant("share_empty_tail", "exclusive_write", 3, "full_prompt"),
         Mutant("publish_before_copy", "read_is_initialised", 4, "two_branches"),
-        Mutant("copy_too_few", "private_copy_target", 3, "two_branches"),
+        Mutant("copy_too_few", "private_copy_target", 3, "wide_blocks"),
         Mutant("copy_although_sole_owner", "needless_copy", 2, "two_branches"),
         Mutant("drop_source_before_copy", "entry_is_held", 10, "one_slot_tail"),
         Mutant("cancel_frees_shared", "free_once", 2, "two_branches"),
@@ -62,4 +63,51 @@ TAIL_COPY = Design(
     ),
 )
 
-DESIGNS = {design.name: design for design in (TAIL_COPY,)}
+PAGED_COW = Design(
+    "paged_cow",
+    "kvsan.spec.designs.paged_cow",
+    "PagedCow",
+    "paged_cow",
+    {
+        "branches": 2,
+        "blocks": 4,
+        "block_size": 2,
+        "positions": 2,
+        "prompt": 1,
+        "schedule": "SAME_STREAM",
+        "mutant": "NONE",
+    },
+    {
+        "full_prompt": {"prompt": 2},
+        "host_wait": {"schedule": "HOST_WAIT"},
+        "event_wait": {"schedule": "EVENT_WAIT"},
+        "unordered": {"schedule": "UNORDERED"},
+        "three_blocks": {"blocks": 3},
+        "wide_blocks": {"blocks": 3, "block_size": 3, "prompt": 2},
+        "host_wait_three_blocks": {"schedule": "HOST_WAIT", "blocks": 3},
+        "event_wait_three_branches": {"schedule": "EVENT_WAIT", "branches": 3, "blocks": 3},
+        "three_writers": {"branches": 3, "blocks": 5},
+        "three_positions": {"branches": 3, "blocks": 6, "positions": 3},
+    },
+    (
+        Mutant("append_without_copy", "exclusive_write", 6, "three_blocks"),
+        Mutant("copy_although_sole_owner", "needless_copy", 5, "three_blocks"),
+        Mutant("copy_too_few", "private_copy_target", 6, "wide_blocks"),
+        Mutant("step_before_copy", "copy_precedes_use", 7, "host_wait_three_blocks"),
+        Mutant("cancel_under_copy", "no_reuse_in_flight", 10, "host_wait_three_blocks"),
+        Mutant("cancel_frees_shared", "free_once", 6, "three_blocks"),
+        Mutant("free_on_completion_too", "free_once", 8, "host_wait_three_blocks"),
+        Mutant("copy_keeps_source", "no_leak", 11, "host_wait_three_blocks"),
+        Mutant("cancel_keeps_target", "no_leak", 10, "host_wait_three_blocks"),
+        Mutant("stale_check_copies", "no_leak", 11, "three_blocks"),
+        Mutant("stale_check_appends", "exclusive_write", 7, "three_blocks"),
+        Mutant("preempt_frees_shared", "free_once", 6, "three_blocks"),
+        Mutant("preempt_keeps_blocks", "no_leak", 7, "three_blocks"),
+        Mutant("prefill_last_token_only", "read_is_initialised", 3, "full_prompt"),
+        Mutant("fork_under_prefill", "read_is_initialised", 4, "three_blocks"),
+        Mutant("drop_source_under_copy", "no_reuse_in_flight", 10, "host_wait_three_blocks"),
+        Mutant("copy_ignores_steps", "no_reuse_in_flight", 10, "event_wait_three_branches"),
+    ),
+)
+
+DESIGNS = {design.name: design for design in (TAIL_COPY, PAGED_COW)}

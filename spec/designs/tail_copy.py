@@ -239,7 +239,7 @@ def finish_write(s: TailCopy, r: Branch) -> None:
 
     b, slot, token = tail(s, r), tail_slot(s, r), s.length[r]
     write(s, r, b, slot, slot + 1, token, token + 1, None)
-    attend(s, r)
+    attend(s, r, token + 1)
     s.author[b, slot], s.expected[r, token] = r, r
     s.phase[r] = IDLE
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.source import resolve
-from kvsan.spec.lang.walk import all_expressions, all_statements, every
+from kvsan.spec.lang.walk import all_expressions, all_statements, every, only_ghosts
 from kvsan.spec.lang.world import World
 
 
@@ -181,7 +181,10 @@ def _ranging_steps(world: World, steps: Mapping[str, ir.Step]) -> None:
     """An event or action does not range over a sort through a helper either."""
 
     def ranges(step: ir.Step) -> bool:
-        loops = any(isinstance(s, ir.For) and isinstance(s.domain, ir.Members) for s in all_statements(step.body))
+        loops = any(
+            isinstance(s, ir.For) and isinstance(s.domain, ir.Members) and not only_ghosts(s.body, world.variables)
+            for s in all_statements(step.body)
+        )
         return loops or any(isinstance(p, ir.Quantifier) for p in _parts(step))
 
     ranging = _helpers_that(steps, ranges)

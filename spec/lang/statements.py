@@ -17,6 +17,7 @@ from kvsan.spec.lang.operators import ARITH, arith
 from kvsan.spec.lang.refusals import UNSUPPORTED
 from kvsan.spec.lang.scope import Env, join, present_if
 from kvsan.spec.lang.source import resolve
+from kvsan.spec.lang.walk import only_ghosts
 from kvsan.spec.lang.world import Head, World
 
 
@@ -291,7 +292,7 @@ def _for(env: Env, node: ast.For, body: Body) -> None:
     if (
         isinstance(domain, ir.Members)
         and env.head.kind in ("event", "action")
-        and not _only_ghosts(env, arm.statements)
+        and not only_ghosts(arm.statements, env.world.variables)
     ):
         env.error(
             "quantifier-in-step",
@@ -301,25 +302,6 @@ def _for(env: Env, node: ast.For, body: Body) -> None:
             "keep what it computes as a Derived variable",
         )
     body.statements.append(ir.For(name, type_, domain, tuple(arm.statements), env.span(node.iter)))
-
-
-def _only_ghosts(env: Env, statements: list[ir.Stmt] | tuple[ir.Stmt, ...]) -> bool:
-    for statement in statements:
-        match statement:
-            case ir.Store(name):
-                if not env.world.variables[name].ghost:
-                    return False
-            case ir.If(_, then, orelse):
-                if not (_only_ghosts(env, then) and _only_ghosts(env, orelse)):
-                    return False
-            case ir.For(body=inner):
-                if not _only_ghosts(env, inner):
-                    return False
-            case ir.Let():
-                pass
-            case _:
-                return False
-    return True
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -474,7 +456,9 @@ def _step_call(env: Env, node: ast.Expr, call: ast.Call, body: Body) -> None:
             "unused-value", f"the value of `{name}` is dropped", call, "an effect", f"bind it: x = {ast.unparse(call)}"
         )
         return
-    if kind not in ("event", "helper") and not (kind == "settling" and env.head.kind in ("settling", "initial")):
+    if kind not in ("event", "helper") and not (
+        kind == "settling" and env.head.kind in ("settling", "initial", "action")
+    ):
         env.error("bad-call", f"the {kind} `{name}` cannot be called from a step", call, "an event or a helper")
         return
     given = arguments(env, call, name)

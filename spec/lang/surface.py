@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import (
     Annotated,
     Any,  # the run-time half handles values of every declared type
@@ -18,6 +19,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     TypeVarTuple,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -343,6 +345,17 @@ class Judgement:
     message: str
 
 
+@dataclass(frozen=True)
+class Performed:
+    """An event that a step performed. depth: how many other events were being performed then."""
+
+    event: str
+    arguments: tuple[Any, ...]
+    depth: int
+
+
+_performances: list[list[Performed | Judgement]] = []
+_depth = [0]
 _judgements: list[list[Judgement]] = []
 
 
@@ -370,6 +383,8 @@ def obey(rule: Rule, condition: bool, message: str = "") -> None:
     """
     if _judgements:
         _judgements[-1].append(Judgement(rule, bool(condition), message))
+    if _performances:
+        _performances[-1].append(Judgement(rule, bool(condition), message))
 
 
 def advise(lint: Rule, condition: bool, message: str = "") -> None:
@@ -389,8 +404,43 @@ def _mark(kind: str) -> Callable[[F], F]:
     return decorate
 
 
-event = _mark("event")  # may `obey`, never `require`: in a log it has already happened
-settling = _mark("settling")  # an event at which nothing is running: it may range over sorts
+def performed(step: Callable[..., object], *arguments: object) -> list[Performed | Judgement]:
+    """Run a step as ordinary Python; returns the events that it performed, each before the obligations that it judged.
+
+    Raises NotEnabled, Undefined.
+    """
+    _performances.append([])
+    try:
+        step(*arguments)
+        return _performances[-1]
+    finally:
+        _performances.pop()
+
+
+def _happening(kind: str) -> Callable[[F], F]:
+    """As `_mark`, for what shows in a log."""
+    mark = _mark(kind)
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def perform(s: State, *arguments: object, **named: object) -> None:
+            if not _performances:
+                function(s, *arguments, **named)
+                return
+            _performances[-1].append(Performed(function.__name__, (*arguments, *named.values()), _depth[0]))
+            _depth[0] += 1
+            try:
+                function(s, *arguments, **named)
+            finally:
+                _depth[0] -= 1
+
+        return mark(cast(F, perform))
+
+    return decorate
+
+
+event = _happening("event")  # may `obey`, never `require`: in a log it has already happened
+settling = _happening("settling")  # an event at which nothing is running: it may range over sorts
 action = _mark("action")  # a step of a design: `require`, effects, ownership events
 helper = _mark("helper")  # an expression (one `return`, local names before it) or a block of statements; inlined
 invariant = _mark("invariant")  # s -> bool

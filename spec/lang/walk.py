@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -118,3 +118,23 @@ def all_expressions(block: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
     for statement in all_statements(block):
         for expr in expressions(statement):
             yield from every(expr)
+
+
+def only_ghosts(block: Iterable[ir.Stmt], variables: Mapping[str, ir.Variable]) -> bool:
+    """Whether statements change nothing but ghosts."""
+    for statement in block:
+        match statement:
+            case ir.Store(name):
+                if not variables[name].ghost:
+                    return False
+            case ir.If(_, then, orelse):
+                if not (only_ghosts(then, variables) and only_ghosts(orelse, variables)):
+                    return False
+            case ir.For(body=inner):
+                if not only_ghosts(inner, variables):
+                    return False
+            case ir.Let():
+                pass
+            case _:
+                return False
+    return True
