@@ -1,0 +1,292 @@
+"""One specification and one scope as a module of compiled Python: `expand` makes every successor of a state.
+
+The loops over a step's parameters stay loops, so the text does not grow with the scope; each condition of a guard
+stands at the outermost loop that binds what it names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from kvsan.checker.explore import kernel
+from kvsan.checker.explore.emit_expr import Emitter, Places, Value
+from kvsan.checker.explore.emit_step import StepEmitter
+from kvsan.checker.explore.layout import Layout
+from kvsan.checker.explore.writer import Writer
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.symbolic import Sizes, size_of
+from kvsan.spec.lang.walk import all_statements, every
+
+HEADER = '''"""Generated from {name}: do not edit."""
+
+import numpy as np
+from kvsan.checker.explore.prefetch import prefetch
+from numba import njit
+
+WORDS, BATCH, FAN = {words}, {batch}, {fan}
+
+
+@njit(inline="always")
+def mark(fail_at, fail_code, k, at, code):
+    if fail_at[k] < 0:
+        fail_at[k] = at
+        fail_code[k] = code
+
+
+'''
+
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a number in `judged`, `fail_at` and `fail_code` stands for.
+
+    kind: rule, lint, invariant, witness or undefined. step: the action, '' where a state is judged.
+    """
+
+    kind: str
+    rule: str
+    step: str
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the generator works from: sliced, lowered steps and the layout of their state.
+
+    bases: the first code of each action; a code counts the choices of parameters, the last one fastest.
+    """
+
+    name: str
+    actions: tuple[ir.Step, ...]
+    invariants: tuple[ir.Step, ...]
+    witnesses: tuple[ir.Step, ...]
+    variables: Mapping[str, ir.Variable]
+    constants: Mapping[str, int | None]
+    sizes: Sizes
+    layout: Layout
+    lints: frozenset[str]
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        out = [0]
+        for action in self.actions:
+            out.append(out[-1] + choices(action, self.sizes))
+        return tuple(out)
+
+    def decode(self, code: int) -> tuple[ir.Step, tuple[int | None, ...]]:
+        """The action of a code and its parameters' values."""
+        bases = self.bases
+        which = max(n for n, base in enumerate(bases[:-1]) if base <= code)
+        rest, values = code - bases[which], list[int | None]()
+        for param in reversed(self.actions[which].params):
+            rest, value = divmod(rest, _range(param.type, self.sizes))
+            values.append((None if value == 0 else value - 1) if isinstance(param.type, ir.OptionType) else value)
+        return self.actions[which], tuple(reversed(values))
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The text, and what its numbers mean."""
+
+    source: str
+    judges: tuple[Judge, ...]
+
+
+def _range(type_: ir.Type, sizes: Sizes) -> int:
+    return size_of(type_.inner, sizes) + 1 if isinstance(type_, ir.OptionType) else size_of(type_, sizes)
+
+
+def choices(action: ir.Step, sizes: Sizes) -> int:
+    """How many choices of parameters an action has."""
+    return prod(_range(p.type, sizes) for p in action.params)
+
+
+def generate(model: Model, canonical: str = "") -> Generated:
+    """The module. canonical: the text of a function of that name, where a symmetry is used."""
+    judges = [
+        Judge("lint" if o.rule in model.lints else "rule", o.rule, a.name, o.message, o.span)
+        for a in model.actions
+        for o in _obligations(a)
+    ]
+    for kind, steps in (("invariant", model.invariants), ("witness", model.witnesses)):
+        judges += [Judge(kind, s.name, "", s.doc.strip().splitlines()[0] if s.doc else "", s.span) for s in steps]
+    places = Places(len(judges))
+    out = Writer()
+    out.lines.append(
+        HEADER.format(name=model.name, words=model.layout.words, batch=BATCH, fan=max(1, model.bases[-1])).rstrip("\n")
+    )
+    out.line("\n")
+    _inspect(model, out, places, sum(j.kind in ("rule", "lint") for j in judges))
+    first = 0
+    for number, action in enumerate(model.actions):
+        _action(model, action, number, first, out, places)
+        first += len(_obligations(action))
+    _expand(model, out)
+    judges += [Judge("undefined", "defined", "", what, span) for what, span in places.spans]
+    text = out.text + (canonical or "@njit\ndef canonical(buf, first, n):\n    return\n") + "\n\n" + _kernel()
+    return Generated(text, tuple(judges))
+
+
+def _kernel() -> str:
+    text = inspect.getsource(kernel)
+    return text[text.index("# --- copied from here") :].split("\n", 2)[2]
+
+
+def _obligations(action: ir.Step) -> list[ir.Obey]:
+    return [s for s in all_statements(action.effects) if isinstance(s, ir.Obey)]
+
+
+def _emitter(model: Model, out: Writer, places: Places, prefix: str) -> Emitter:
+    return Emitter(out, model.layout, model.variables, model.constants, model.sizes, places, prefix)
+
+
+def _words(model: Model, prefix: str) -> str:
+    return ", ".join(f"{prefix}{n}" for n in range(model.layout.words))
+
+
+# --- what is judged in every state ------------------------------------------------------------------------------------
+
+
+def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
+    out.line("@njit")
+    with out.block(f"def inspect(at, {_words(model, 'w')}, judged, fail_at, fail_code)"):
+        out.line("code = -1")
+        out.line("bad = -1")
+        out.line("broken = False")
+        for number, step in enumerate(model.invariants, first):
+            emit = _emitter(model, out, places, "w")
+            assert step.value is not None
+            holds = emit.expr(step.value).text
+            with out.block(f"if not {holds} or bad >= 0"):
+                out.line(f"mark(fail_at, fail_code, bad if bad >= 0 else {number}, at, code)")
+                out.line("broken = True")
+                out.line("bad = -1")
+        for number, step in enumerate(model.witnesses, first + len(model.invariants)):
+            with out.block(f"if fail_at[{number}] < 0"):
+                assert step.value is not None
+                emit = _emitter(model, out, places, "w")
+                seen = emit.expr(step.value).text
+                out.line(f"if {seen} and bad < 0:")
+                out.line(f"    mark(fail_at, fail_code, {number}, at, code)")
+                out.line("bad = -1")
+        out.line("return broken")
+    out.line("\n")
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, places: Places) -> None:
+    """`step_k` appends the successors by one action; it reads like the action, inside its loops."""
+    arguments = f"at, {_words(model, 'w')}, buf, n, codes, taken, judged, fail_at, fail_code"
+    out.line('@njit(inline="never")' if False else "@njit")
+    with out.block(f"def step_{which}({arguments})"):
+        out.line(f'"""{action.name}"""')
+        emit = _emitter(model, out, places, "w")
+        code = str(model.bases[which])
+        guards = list(action.guard)
+        depth = out.indent
+        bound: set[str] = set()
+        unbound = {p.name for p in action.params}
+        _guards(guards, bound, unbound, emit, False, which)
+        for param in action.params:
+            code = _parameter(model, param, code, emit)
+            unbound.discard(param.name)
+            _guards(guards, bound, unbound, emit, True, which)
+        out.line(f"code = {code}")
+        out.line("bad = -1")
+        out.line("broken = False")
+        for n in range(model.layout.words):
+            out.line(f"o{n} = w{n}")
+        emit.prefix = "o"
+        numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
+        StepEmitter(emit, lambda o: numbers.get(o.number), model.lints).block(action.effects)
+        _finish(model, out, which)
+        out.indent = depth
+        out.line("return n")
+    out.line("\n")
+
+
+def _parameter(model: Model, param: ir.Param, code: str, emit: Emitter) -> str:
+    size = _range(param.type, model.sizes)
+    key = f"p_{param.name}"
+    emit.out.line(f"for {key} in range({size}):")
+    emit.out.indent += 1
+    code = f"({code} * {size} + {key})" if not code.isdigit() else f"{code} + {key}"
+    if isinstance(param.type, ir.OptionType):
+        emit.values[param.name] = Value(f"({key} - 1)", size - 2)
+    else:
+        emit.values[param.name] = Value(key, size - 1)
+    return code
+
+
+def _guards(
+    guards: list[ir.Expr], bound: set[str], unbound: set[str], emit: Emitter, inside: bool, which: int
+) -> None:
+    """Write the conditions, in order, that name nothing unbound; they leave the list."""
+    out = emit.out
+    while guards and not _names(guards[0]) & unbound:
+        guard = guards.pop(0)
+        parts = guard.items if isinstance(guard, ir.And) else (guard,)
+        if len(parts) > 1:
+            guards[:0] = parts
+            continue
+        before = len(out.lines)
+        at = len(out.lines)
+        holds = emit.expr(guard).text
+        checked = any(line.lstrip().startswith("bad = ") for line in out.lines[before:])
+        leave = "continue" if inside else "return n"
+        if checked:
+            out.lines.insert(at, "    " * out.indent + "bad = -1")
+            with out.block("if bad >= 0"):
+                out.line("mark(fail_at, fail_code, bad, at, -1)")
+                out.line(leave)
+        if holds == "True":
+            continue
+        with out.block(f"if not {holds}"):
+            out.line(leave)
+
+
+def _names(expr: ir.Expr) -> set[str]:
+    return {e.name for e in every(expr) if isinstance(e, ir.Name)}
+
+
+def _finish(model: Model, out: Writer, which: int) -> None:
+    out.line(f"taken[{which}] += 1")
+    with out.block("if bad >= 0"):
+        out.line("mark(fail_at, fail_code, bad, at, code)")
+        out.line("continue" if model.actions[which].params else "return n")
+    with out.block("if broken"):
+        out.line("continue" if model.actions[which].params else "return n")
+    for n in range(model.layout.words):
+        out.line(f"buf[n * WORDS + {n}] = o{n}")
+    out.line("codes[n] = code")
+    out.line("n += 1")
+
+
+def _expand(model: Model, out: Writer) -> None:
+    out.line("@njit")
+    with out.block("def expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)"):
+        for n in range(model.layout.words):
+            out.line(f"w{n} = states[at * WORDS + {n}]")
+        with out.block(f"if inspect(at, {_words(model, 'w')}, judged, fail_at, fail_code)"):
+            out.line("return n")
+        for which in range(len(model.actions)):
+            arguments = f"at, {_words(model, 'w')}, buf, n, codes, taken, judged, fail_at, fail_code"
+            out.line(f"n = step_{which}({arguments})")
+        out.line("return n")
+    out.line("\n")
+
+
+def used(steps: Sequence[ir.Step]) -> set[str]:
+    """The variables that these steps name."""
+    from kvsan.spec.lang.effects import reads
+
+    return {a.variable for s in steps for a in reads(s)}
