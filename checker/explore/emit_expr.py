@@ -116,11 +116,11 @@ class Emitter:
             return f"{self.prefix}{chunk.word} >> {chunk.offset + (entry - chunk.first) * field_.bits}"
         entry_name = self.keep(at, "e").text
         word = f"{self.prefix}{chunks[-1].word}"
-        shift = _shift(entry_name, chunks[-1].first, chunks[-1].offset, field_.bits)
+        shift = shift_of(entry_name, chunks[-1].first, chunks[-1].offset, field_.bits)
         for chunk in reversed(chunks[:-1]):
             inside = f"{entry_name} < {chunk.first + chunk.count}"
             word = f"({self.prefix}{chunk.word} if {inside} else {word})"
-            shift = f"({_shift(entry_name, chunk.first, chunk.offset, field_.bits)} if {inside} else {shift})"
+            shift = f"({shift_of(entry_name, chunk.first, chunk.offset, field_.bits)} if {inside} else {shift})"
         return f"{word} >> {shift}"
 
     def put(self, field_: Field, at: Value, value: str) -> None:
@@ -133,7 +133,7 @@ class Emitter:
         chunks = [c for c in field_.chunks if not entry.isdigit() or c.first <= int(entry) < c.first + c.count]
         for n, chunk in enumerate(chunks):
             word = f"{self.prefix}{chunk.word}"
-            shift = _shift(entry, chunk.first, chunk.offset, field_.bits)
+            shift = shift_of(entry, chunk.first, chunk.offset, field_.bits)
             lines = [f"{word} = ({word} & ~({mask} << {shift})) | ({stored} << {shift})"]
             if len(chunks) == 1:
                 self.out.line(lines[0])
@@ -329,7 +329,7 @@ def constant(value: int | None) -> Value:
     return Value(str(value), int(value))
 
 
-def _shift(entry: str, first: int, offset: int, bits: int) -> str:
+def shift_of(entry: str, first: int, offset: int, bits: int) -> str:
     if entry.isdigit():
         return str(offset + (int(entry) - first) * bits)
     base = offset - first * bits

@@ -107,7 +107,7 @@ def rehash(states, count, table, bits):
 @njit(cache=True, nogil=True)
 def sweep(states, count, table, bits, at, stop, limit, buf, codes, hashes, fan, taken, judged, fail_at, fail_code):
     """Expand the states from `at` up to `stop`, while there is room for `limit` states. Returns (at, count)."""
-    n = 0
+    n = np.int64(0)  # else its first type is a literal, and all that it is passed to is compiled twice
     while at < stop and count + n + FAN <= limit:
         before = n
         n = expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)
@@ -125,7 +125,7 @@ def sweep(states, count, table, bits, at, stop, limit, buf, codes, hashes, fan, 
 def parent(states, at, stop, target, buf, codes, taken, judged, fail_at, fail_code):
     """The first state from `at` up to `stop` with the state `target` among its successors. Returns (state, code)."""
     while at < stop:
-        n = expand(states, at, buf, 0, codes, taken, judged, fail_at, fail_code)
+        n = expand(states, at, buf, np.int64(0), codes, taken, judged, fail_at, fail_code)
         canonical(buf, 0, n)
         for k in range(n):
             same = True
@@ -140,4 +140,4 @@ def parent(states, at, stop, target, buf, codes, taken, judged, fail_at, fail_co
 @njit(cache=True, nogil=True)
 def successors(states, at, buf, codes, taken, judged, fail_at, fail_code):
     """The successors of one state, as they are, in buf and codes. Returns how many."""
-    return expand(states, at, buf, 0, codes, taken, judged, fail_at, fail_code)
+    return expand(states, at, buf, np.int64(0), codes, taken, judged, fail_at, fail_code)

@@ -49,5 +49,6 @@ def build(source: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # the compiler's cache looks it up by its name
     spec.loader.exec_module(module)
     return module
