@@ -22,7 +22,8 @@ app = typer.Typer(
 Examples:
   kvsan record --out run.jsonl -- python serve.py    record an engine
   kvsan check run.jsonl                              check what it did
-  kvsan rules exclusive_write                        what a rule says, and why""",
+  kvsan rules exclusive_write                        what a rule says, and why
+  kvsan explore tail_copy --set branches=3           search a design for a shortest counterexample""",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -87,6 +88,51 @@ def check(
 
     require_, suppress_ = tuple(require or ()), tuple(suppress or ())
     request = Request(tuple(logs), format, output, until, block, pool, branch, require_, suppress_, quiet, color)
+    raise typer.Exit(run(request))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  kvsan explore tail_copy                                every state of its default scope
+  kvsan explore tail_copy --set branches=4 --set blocks=7 --symmetry none
+  kvsan explore tail_copy --scope two_branches --mutant append_without_copy
+  kvsan explore my_design.py:MyDesign                    a design of your own
+
+\b
+Exit code: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a limit was reached), 130 interrupted."""
+)
+def explore(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change the scope. Repeatable.")
+    ] = None,
+    scope: Annotated[str, typer.Option(metavar="NAME", help="A named scope of the design.")] = "",
+    mutant: Annotated[str, typer.Option(metavar="NAME", help="The design with one decision wrong.")] = "",
+    symmetry: Annotated[
+        str, typer.Option(metavar="none|blocks|full", help="Members that stand for each other, where that is sound.")
+    ] = "full",
+    lints: Annotated[bool, typer.Option("--lints", help="Judge lints too.")] = False,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Do not judge this rule. Repeatable.")
+    ] = None,
+    limit_states: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at so many states.")] = None,
+    limit_memory: Annotated[str, typer.Option(metavar="SIZE", help="Stop at so much memory for states.")] = "4G",
+    limit_depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand no deeper.")] = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Explore every state of a design, or find a shortest way to break a rule.
+
+    States are compared whole, and searched breadth first. The counterexample is a table of steps, with what each
+    changes.
+    """
+    from kvsan.checker.command.explore import Request, run
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"an exploration has no {format.value} form: --format text or json")
+    rest = (limit_states, limit_memory, limit_depth, format == Format.json, quiet)
+    request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 
 

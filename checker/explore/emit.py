@@ -6,12 +6,11 @@ stands at the outermost loop that binds what it names.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 
-from kvsan.checker.explore import kernel
 from kvsan.checker.explore.emit_expr import Emitter, Places, Value
 from kvsan.checker.explore.emit_step import StepEmitter
 from kvsan.checker.explore.layout import Layout
@@ -125,17 +124,26 @@ def generate(model: Model, canonical: str = "") -> Generated:
     out.line("\n")
     _inspect(model, out, places, sum(j.kind in ("rule", "lint") for j in judges))
     first = 0
-    for number, action in enumerate(model.actions):
-        _action(model, action, number, first, out, places)
+    for which, action in enumerate(model.actions):
+        _action(model, action, which, first, out, places)
         first += len(_obligations(action))
-    _expand(model, out)
+    body = Writer(indent=2)
+    _body(model, body)
     judges += [Judge("undefined", "defined", "", what, span) for what, span in places.spans]
-    text = out.text + (canonical or "@njit\ndef canonical(buf, first, n):\n    return\n") + "\n\n" + _kernel()
+    text = (
+        out.text
+        + (canonical or "@njit\ndef canonical(buf, first, n):\n    return\n")
+        + "\n\n"
+        + _kernel().replace(EXPAND, body.text, 1)
+    )
     return Generated(text, tuple(judges))
 
 
+EXPAND = "        n = expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)\n"
+
+
 def _kernel() -> str:
-    text = inspect.getsource(kernel)
+    text = Path(__file__).with_name("kernel.py").read_text(encoding="utf-8")  # not imported: that takes numba
     return text[text.index("# --- copied from here") :].split("\n", 2)[2]
 
 
@@ -147,36 +155,46 @@ def _emitter(model: Model, out: Writer, places: Places, prefix: str) -> Emitter:
     return Emitter(out, model.layout, model.variables, model.constants, model.sizes, places, prefix)
 
 
+ARRAYS = "buf, n, codes, taken, judged, fail_at, fail_code"
+
+
 def _words(model: Model, prefix: str) -> str:
     return ", ".join(f"{prefix}{n}" for n in range(model.layout.words))
 
 
-# --- what is judged in every state ------------------------------------------------------------------------------------
+def _body(model: Model, out: Writer) -> None:
+    """Judge one state, then append its successors. It stands in the loop over states: the compiler optimises a
+    function again in every function that calls it, so there is no `expand` in between. One function for all takes
+    longer still."""
+    for n in range(model.layout.words):
+        out.line(f"w{n} = states[at * WORDS + {n}]")
+    with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
+        for which in range(len(model.actions)):
+            out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
 
 
 def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
     out.line("@njit")
-    with out.block(f"def inspect(at, {_words(model, 'w')}, judged, fail_at, fail_code)"):
-        out.line("code = -1")
-        out.line("bad = -1")
-        out.line("broken = False")
-        for number, step in enumerate(model.invariants, first):
-            emit = _emitter(model, out, places, "w")
+    out.line(f"def inspect(at, {_words(model, 'w')}, fail_at, fail_code):")
+    out.indent += 1
+    out.line("bad = -1")
+    out.line("broken = False")
+    for number, step in enumerate(model.invariants, first):
+        assert step.value is not None
+        holds = _emitter(model, out, places, "w").expr(step.value).text
+        with out.block(f"if not {holds} or bad >= 0"):
+            out.line(f"mark(fail_at, fail_code, bad if bad >= 0 else {number}, at, -1)")
+            out.line("broken = True")
+            out.line("bad = -1")
+    for number, step in enumerate(model.witnesses, first + len(model.invariants)):
+        with out.block(f"if fail_at[{number}] < 0"):
             assert step.value is not None
-            holds = emit.expr(step.value).text
-            with out.block(f"if not {holds} or bad >= 0"):
-                out.line(f"mark(fail_at, fail_code, bad if bad >= 0 else {number}, at, code)")
-                out.line("broken = True")
-                out.line("bad = -1")
-        for number, step in enumerate(model.witnesses, first + len(model.invariants)):
-            with out.block(f"if fail_at[{number}] < 0"):
-                assert step.value is not None
-                emit = _emitter(model, out, places, "w")
-                seen = emit.expr(step.value).text
-                out.line(f"if {seen} and bad < 0:")
-                out.line(f"    mark(fail_at, fail_code, {number}, at, code)")
-                out.line("bad = -1")
-        out.line("return broken")
+            seen = _emitter(model, out, places, "w").expr(step.value).text
+            out.line(f"if {seen} and bad < 0:")
+            out.line(f"    mark(fail_at, fail_code, {number}, at, -1)")
+            out.line("bad = -1")
+    out.line("return broken")
+    out.indent -= 1
     out.line("\n")
 
 
@@ -184,33 +202,35 @@ def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
 
 
 def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, places: Places) -> None:
-    """`step_k` appends the successors by one action; it reads like the action, inside its loops."""
-    arguments = f"at, {_words(model, 'w')}, buf, n, codes, taken, judged, fail_at, fail_code"
-    out.line('@njit(inline="never")' if False else "@njit")
-    with out.block(f"def step_{which}({arguments})"):
-        out.line(f'"""{action.name}"""')
-        emit = _emitter(model, out, places, "w")
-        code = str(model.bases[which])
-        guards = list(action.guard)
-        depth = out.indent
-        bound: set[str] = set()
-        unbound = {p.name for p in action.params}
-        _guards(guards, bound, unbound, emit, False, which)
-        for param in action.params:
-            code = _parameter(model, param, code, emit)
-            unbound.discard(param.name)
-            _guards(guards, bound, unbound, emit, True, which)
-        out.line(f"code = {code}")
-        out.line("bad = -1")
-        out.line("broken = False")
-        for n in range(model.layout.words):
-            out.line(f"o{n} = w{n}")
-        emit.prefix = "o"
-        numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
-        StepEmitter(emit, lambda o: numbers.get(o.number), model.lints).block(action.effects)
-        _finish(model, out, which)
-        out.indent = depth
-        out.line("return n")
+    """The successors by one action; it reads like the action, inside its loops."""
+    depth = out.indent
+    out.line("@njit")
+    out.line(f"def step_{which}(at, {_words(model, 'w')}, {ARRAYS}):")
+    out.indent += 1
+    out.line(f'"""{action.name}"""')
+    emit = _emitter(model, out, places, "w")
+    code = str(model.bases[which])
+    guards = list(action.guard)
+    unbound = {p.name for p in action.params}
+    out.line("for once in range(1):")  # so that `continue` leaves the action
+    out.indent += 1
+    _guards(guards, unbound, emit)
+    for param in action.params:
+        code = _parameter(model, param, code, emit)
+        unbound.discard(param.name)
+        _guards(guards, unbound, emit)
+    out.line(f"code = {code}")
+    out.line("bad = -1")
+    out.line("broken = False")
+    for n in range(model.layout.words):
+        out.line(f"o{n} = w{n}")
+    emit.prefix = "o"
+    numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
+    StepEmitter(emit, lambda o: numbers.get(o.number), model.lints).block(action.effects)
+    _finish(model, out, which)
+    out.indent = depth + 1
+    out.line("return n")
+    out.indent = depth
     out.line("\n")
 
 
@@ -227,31 +247,24 @@ def _parameter(model: Model, param: ir.Param, code: str, emit: Emitter) -> str:
     return code
 
 
-def _guards(
-    guards: list[ir.Expr], bound: set[str], unbound: set[str], emit: Emitter, inside: bool, which: int
-) -> None:
+def _guards(guards: list[ir.Expr], unbound: set[str], emit: Emitter) -> None:
     """Write the conditions, in order, that name nothing unbound; they leave the list."""
     out = emit.out
     while guards and not _names(guards[0]) & unbound:
         guard = guards.pop(0)
-        parts = guard.items if isinstance(guard, ir.And) else (guard,)
-        if len(parts) > 1:
-            guards[:0] = parts
+        if isinstance(guard, ir.And):
+            guards[:0] = guard.items
             continue
         before = len(out.lines)
-        at = len(out.lines)
         holds = emit.expr(guard).text
-        checked = any(line.lstrip().startswith("bad = ") for line in out.lines[before:])
-        leave = "continue" if inside else "return n"
-        if checked:
-            out.lines.insert(at, "    " * out.indent + "bad = -1")
+        if any(line.lstrip().startswith("bad = ") for line in out.lines[before:]):
+            out.lines.insert(before, "    " * out.indent + "bad = -1")
             with out.block("if bad >= 0"):
                 out.line("mark(fail_at, fail_code, bad, at, -1)")
-                out.line(leave)
-        if holds == "True":
-            continue
-        with out.block(f"if not {holds}"):
-            out.line(leave)
+                out.line("continue")
+        if holds != "True":
+            with out.block(f"if not {holds}"):
+                out.line("continue")
 
 
 def _names(expr: ir.Expr) -> set[str]:
@@ -262,31 +275,10 @@ def _finish(model: Model, out: Writer, which: int) -> None:
     out.line(f"taken[{which}] += 1")
     with out.block("if bad >= 0"):
         out.line("mark(fail_at, fail_code, bad, at, code)")
-        out.line("continue" if model.actions[which].params else "return n")
+        out.line("continue")
     with out.block("if broken"):
-        out.line("continue" if model.actions[which].params else "return n")
+        out.line("continue")
     for n in range(model.layout.words):
         out.line(f"buf[n * WORDS + {n}] = o{n}")
     out.line("codes[n] = code")
     out.line("n += 1")
-
-
-def _expand(model: Model, out: Writer) -> None:
-    out.line("@njit")
-    with out.block("def expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)"):
-        for n in range(model.layout.words):
-            out.line(f"w{n} = states[at * WORDS + {n}]")
-        with out.block(f"if inspect(at, {_words(model, 'w')}, judged, fail_at, fail_code)"):
-            out.line("return n")
-        for which in range(len(model.actions)):
-            arguments = f"at, {_words(model, 'w')}, buf, n, codes, taken, judged, fail_at, fail_code"
-            out.line(f"n = step_{which}({arguments})")
-        out.line("return n")
-    out.line("\n")
-
-
-def used(steps: Sequence[ir.Step]) -> set[str]:
-    """The variables that these steps name."""
-    from kvsan.spec.lang.effects import reads
-
-    return {a.variable for s in steps for a in reads(s)}

@@ -231,7 +231,9 @@ class Emitter:
             case "excess":
                 return Value(f"max({a.text} - {b.text}, 0)", a.top)
             case "min":
-                return Value(f"min({a.text}, {b.text})", min(x for x in (a.top, b.top) if x is not None) if both else None)
+                return Value(
+                    f"min({a.text}, {b.text})", min(x for x in (a.top, b.top) if x is not None) if both else None
+                )
             case "max":
                 return Value(f"max({a.text}, {b.text})", max(a.top, b.top) if both else None)  # type: ignore[type-var]
             case "//" | "%":

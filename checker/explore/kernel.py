@@ -105,39 +105,37 @@ def rehash(states, count, table, bits):
 
 
 @njit(cache=True, nogil=True)
-def sweep(states, count, table, bits, at, stop, limit, buf, codes, hashes, fan, taken, judged, fail_at, fail_code):
-    """Expand the states from `at` up to `stop`, while there is room for `limit` states. Returns (at, count)."""
+def sweep(
+    states, count, table, bits, at, stop, limit, target, buf, codes, hashes, fan, taken, judged, fail_at, fail_code
+):
+    """Expand the states from `at` up to `stop`, while there is room for `limit` states. Returns (at, count).
+
+    target: -1; or a state whose first predecessor is looked for, nothing stored: returns (predecessor, code), or
+    (stop, -1); or -2: returns (at, successors), left in buf and codes as they are.
+    """
     n = np.int64(0)  # else its first type is a literal, and all that it is passed to is compiled twice
     while at < stop and count + n + FAN <= limit:
         before = n
         n = expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)
+        if target == -2:
+            return at, n
         canonical(buf, before, n)
+        if target >= 0:
+            for k in range(n):
+                same = True
+                for j in range(WORDS):
+                    same &= states[target * WORDS + j] == buf[k * WORDS + j]
+                if same:
+                    return at, codes[k]
+            n = np.int64(0)
+            at += 1
+            continue
         fan[n - before] += 1
         at += 1
         if n >= BATCH:
             count = store(states, count, table, bits, buf, n, hashes)
-            n = 0
+            n = np.int64(0)
+    if target >= 0:
+        return at, np.int64(-1)
     count = store(states, count, table, bits, buf, n, hashes)
     return at, count
-
-
-@njit(cache=True, nogil=True)
-def parent(states, at, stop, target, buf, codes, taken, judged, fail_at, fail_code):
-    """The first state from `at` up to `stop` with the state `target` among its successors. Returns (state, code)."""
-    while at < stop:
-        n = expand(states, at, buf, np.int64(0), codes, taken, judged, fail_at, fail_code)
-        canonical(buf, 0, n)
-        for k in range(n):
-            same = True
-            for j in range(WORDS):
-                same &= states[target * WORDS + j] == buf[k * WORDS + j]
-            if same:
-                return at, codes[k]
-        at += 1
-    return -1, -1
-
-
-@njit(cache=True, nogil=True)
-def successors(states, at, buf, codes, taken, judged, fail_at, fail_code):
-    """The successors of one state, as they are, in buf and codes. Returns how many."""
-    return expand(states, at, buf, np.int64(0), codes, taken, judged, fail_at, fail_code)

@@ -30,6 +30,9 @@ class Limits:
     depth: int = 1 << 62
 
 
+UNLIMITED = Limits()
+
+
 @dataclass(frozen=True)
 class Progress:
     """states found, transitions made, states not yet expanded, the depth under expansion, seconds so far."""
@@ -49,6 +52,17 @@ class Failure:
     at: int
     code: int
     depth: int
+
+
+@dataclass
+class _Arrays:
+    table: Any
+    bits: int
+    buf: Any
+    codes: Any
+    hashes: Any
+    fail_at: Any
+    fail_code: Any
 
 
 @dataclass
@@ -74,6 +88,7 @@ class Search:
     expanded: int = 0
     seconds: float = 0.0
     bytes: int = 0
+    arrays: _Arrays | None = None
 
     @property
     def transitions(self) -> int:
@@ -84,31 +99,17 @@ class Search:
         return len(self.levels) - 1
 
 
-@dataclass
-class _Arrays:
-    table: Any
-    bits: int
-    buf: Any
-    codes: Any
-    hashes: Any
-    fail_at: Any
-    fail_code: Any
-
-
 def search(
     model: Model,
     generated: Generated,
     module: ModuleType,
     starts: Sequence[Plain],
-    limits: Limits = Limits(),
+    limits: Limits = UNLIMITED,
     tell: Callable[[Progress], None] = lambda _: None,
     stop: bool = True,
 ) -> Search:
     """Explore. stop: end with the depth at which something failed. A KeyboardInterrupt ends it with what it has."""
-    import numpy as np
-
-    begun = time.perf_counter()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    np = module.np
     words = model.layout.words
     fan = max(1, model.bases[-1])
     room = min(limits.states + BATCH + fan, limits.memory // (8 * words) + BATCH + fan)
@@ -126,6 +127,10 @@ def search(
         np.full(max(1, judges), -1, np.int64),
         np.full(max(1, judges), -1, np.int64),
     )
+    found.arrays = arrays
+    _compile(found, arrays)
+    begun = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _begin(found, arrays, starts)
     try:
         _run(found, arrays, limits, tell, stop, begun)
@@ -135,6 +140,17 @@ def search(
     found.bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     found.failures = _failures(found, arrays)
     return found
+
+
+def _compile(found: Search, arrays: _Arrays) -> None:
+    """Call each function once on nothing: neither its time nor its memory is the search's."""
+    found.module.store(found.states, 0, arrays.table, arrays.bits, arrays.buf, 0, arrays.hashes)
+    found.module.rehash(found.states, 0, arrays.table, arrays.bits)
+    found.module.canonical(arrays.buf, 0, 0)
+    found.module.sweep(
+        found.states, 0, arrays.table, arrays.bits, 0, 0, 0, -1, arrays.buf, arrays.codes,
+        arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code,
+    )  # fmt: skip
 
 
 def _begin(found: Search, arrays: _Arrays, starts: Sequence[Plain]) -> None:
@@ -155,14 +171,13 @@ def _run(
     while found.levels[-1] < found.count:
         end = found.count
         if found.depth > limits.depth:
-            found.levels.pop()
             found.stopped = f"depth {limits.depth}"
             return
         while found.expanded < end:
             full = int((1 << arrays.bits) * LOAD)
             at, count = found.module.sweep(
                 found.states, found.count, arrays.table, arrays.bits, found.expanded,
-                min(end, found.expanded + PIECE), min(full, most + BATCH + fan), arrays.buf, arrays.codes,
+                min(end, found.expanded + PIECE), min(full, most + BATCH + fan), -1, arrays.buf, arrays.codes,
                 arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code,
             )  # fmt: skip
             found.expanded, found.count = int(at), int(count)
@@ -184,8 +199,7 @@ STOPPING = ("rule", "invariant", "undefined")
 
 def _widen(found: Search, arrays: _Arrays) -> None:
     """A table twice as wide, or four times while it is small."""
-    import numpy as np
-
+    np = found.module.np
     bits = arrays.bits + (2 if arrays.bits < 20 else 1)
     if bits > WIDEST_TABLE:
         raise MemoryError("more states than the table can number")

@@ -153,6 +153,11 @@ def holds(predicate: Guarded, variables: Mapping[str, ir.Variable], state: Plain
     return run.truth(predicate.condition) if run.truth(predicate.defined) else None
 
 
+def value(expr: ir.Expr, variables: Mapping[str, ir.Variable], state: Plain, values: Mapping[str, Value]) -> Value:
+    """What an expression of a functional form is in a state, with these parameter values."""
+    return _Evaluation(state, variables, values, {}).of(expr)
+
+
 def run(step: Functional, variables: Mapping[str, ir.Variable], state: Plain, values: Mapping[str, Value]) -> Outcome:
     """Do one step with these parameter values. The state given is not changed."""
     evaluation = _Evaluation(state, variables, values, {})

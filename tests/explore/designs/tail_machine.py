@@ -286,9 +286,7 @@ def refs_cover_holds(s: TailMachine) -> bool:
     """A block has references exactly while a table or a pending copy holds it."""
     return all(
         (s.refs[b] > 0)
-        == any(
-            s.target[r] == b or any(s.table[r, p] == b for p in row(s.table, r)) for r in members(Branch, s)
-        )
+        == any(s.target[r] == b or any(s.table[r, p] == b for p in row(s.table, r)) for r in members(Branch, s))
         for b in members(Block, s)
     )
 

@@ -1,0 +1,180 @@
+"""Find a design, ours or in a user's file, and say what a scope of it means.
+
+A file has a state class and either `SETTINGS`, its default scope in the names of `--set` (for a class that derives from
+`Ownership`; `DISCIPLINE` names its discipline), or a function `scope(blocks: int = 4, ...) -> Scope`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any  # the constants of a scope are values of any declared type
+
+from kvsan.spec.designs.catalog import DESIGNS
+from kvsan.spec.designs.settings import Setting, Settings, Sizing, sizing
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.interpret import Plain, Value
+from kvsan.spec.lang.load import load
+from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
+from kvsan.spec.lang.symbolic import Sizes, size_of
+
+
+class BadDesign(Exception):
+    """A design that cannot be explored as it is asked for: the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """settings: the default scope. scopes: what named scopes change. mutants: their names, by the scope that each is
+    caught in."""
+
+    name: str
+    spec: ir.Spec
+    settings: Settings
+    sizing: Callable[[Settings], Sizing | Scope]
+    scopes: Mapping[str, Settings]
+    mutants: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Scoped:
+    """One scope. known: constants with one value everywhere. constants: all of them, entry by entry."""
+
+    settings: dict[str, Setting]
+    sizes: Sizes
+    known: dict[str, int | None]
+    constants: Plain
+
+
+def find(source: str) -> Design:
+    """A design by its name, or by `path/to/file.py:Class`. Raises BadDesign, SpecError."""
+    if source in DESIGNS:
+        ours = DESIGNS[source]
+        spec = load(f"{ours.module}:{ours.state}")
+        mutants = {m.name: m.scope for m in ours.mutants}
+        return Design(ours.name, spec, ours.settings, lambda s: sizing(s, ours.discipline), ours.scopes, mutants)
+    where, _, state = source.rpartition(":") if source.rpartition(":")[2].isidentifier() else (source, "", "")
+    if not where.endswith(".py"):
+        raise BadDesign(f"there is no design {source!r}: known are {', '.join(DESIGNS)}; or name path/to/file.py:Class")
+    return _of_file(Path(where), state)
+
+
+def _of_file(path: Path, state: str) -> Design:
+    if not path.is_file():
+        raise BadDesign(f"there is no file {path}")
+    spec = load(path)
+    if state and spec.state != state:
+        raise BadDesign(f"{path} has the state class {spec.state}, not {state}")
+    module = _run(path)
+    scope = getattr(module, "scope", None)
+    if scope is not None:
+        defaults = {n: p.default for n, p in inspect.signature(scope).parameters.items()}
+        return Design(path.stem, spec, defaults, lambda s: scope(**s), {}, {})
+    settings = getattr(module, "SETTINGS", None)
+    if settings is None:
+        raise BadDesign(f"{path} says no scope: add SETTINGS = {{'branches': 2, 'blocks': 4, ...}}, or def scope(...)")
+    discipline = getattr(module, "DISCIPLINE", "paged_cow")
+    return Design(path.stem, spec, settings, lambda s: sizing(s, discipline), {}, {})
+
+
+def _run(path: Path) -> ModuleType:
+    made = importlib.util.spec_from_file_location(path.stem, path)
+    assert made is not None and made.loader is not None
+    module = importlib.util.module_from_spec(made)
+    made.loader.exec_module(module)
+    return module
+
+
+def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str = "", mutant: str = "") -> Scoped:
+    """A scope of a design: a named one, with changes as `--set` gives them. Raises BadDesign."""
+    settings = dict(design.settings)
+    if scope:
+        if scope not in design.scopes:
+            raise BadDesign(f"{design.name} has no scope {scope!r}: known are {', '.join(design.scopes) or 'none'}")
+        settings.update(design.scopes[scope])
+    if mutant:
+        settings.update(_mutant(design, settings, mutant))
+    for name, text in (changes or {}).items():
+        if name not in settings:
+            raise BadDesign(f"{design.name} has no setting {name!r}: known are {', '.join(settings)}")
+        settings[name] = _setting(name, text, settings[name])
+    try:
+        sizes = design.sizing(settings)
+    except (KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadDesign(f"no scope has these settings: {error}") from error
+    return _constants(design.spec, settings, sizes)
+
+
+def _mutant(design: Design, settings: Settings, mutant: str) -> dict[str, Setting]:
+    choice = design.spec.choices.get("Mutant")
+    if choice is None or "mutant" not in settings:
+        if settings.get(mutant) is False:
+            return {mutant: True}
+        raise BadDesign(f"{design.name} has no mutants")
+    if mutant.upper() not in choice.names:
+        known = ", ".join(n.lower() for n in choice.names if n != "NONE")
+        raise BadDesign(f"{design.name} has no mutant {mutant!r}: known are {known}")
+    return {"mutant": mutant.upper()}
+
+
+def _setting(name: str, text: str, before: Setting) -> Setting:
+    match before:
+        case bool():
+            if text.lower() not in ("true", "false", "1", "0"):
+                raise BadDesign(f"--set {name}: {text!r} is neither true nor false")
+            return text.lower() in ("true", "1")
+        case int():
+            if not text.isdecimal():
+                raise BadDesign(f"--set {name}: {text!r} is no natural number")
+            return int(text)
+        case _:
+            return text.upper()
+
+
+# --- constants --------------------------------------------------------------------------------------------------------
+
+
+def _constants(spec: ir.Spec, settings: dict[str, Setting], scope: Sizing | Scope) -> Scoped:
+    sizes = Sizes(scope.sorts, scope.limits)
+    known, constants = dict[str, int | None](), Plain()
+    for v in spec.variables.values():
+        if not v.const:
+            continue
+        given = scope.constants.get(v.name, ir.default(v.value))
+        if isinstance(given, Mapping):
+            constants[v.name] = {_index(i): _number(x, v.value) for i, x in given.items()}
+            continue
+        value = _number(given, v.value)
+        assert value is None or isinstance(value, int)
+        known[v.name] = value
+        if value != ir.default(v.value):
+            every = product(*(range(size_of(k, sizes)) for k in v.keys))
+            constants[v.name] = dict.fromkeys(every, value)
+    return Scoped(settings, sizes, known, constants)
+
+
+def _index(index: Any) -> tuple[int, ...]:
+    parts = index if isinstance(index, tuple) else (index,)
+    return tuple(int(p.index if isinstance(p, Sort) else p) for p in parts)
+
+
+def _number(value: Any, type_: ir.Type) -> Value:
+    """A value of the surface language as the lowered forms hold it. Raises BadDesign."""
+    match value:
+        case Sort(index):
+            return index
+        case Choice(name) | str(name):
+            if not isinstance(type_, ir.ChoiceType) or name not in type_.names:
+                raise BadDesign(f"{name!r} is no value of {type_}")
+            return type_.names.index(name)
+        case Set(members):
+            return frozenset(int(m.index if isinstance(m, Sort) else m) for m in members)
+        case _:
+            assert value is None or isinstance(value, int)
+            return value

@@ -1,0 +1,192 @@
+"""Explore a design: the one call that the command and the tests make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from kvsan.checker.explore.canon import NoSymmetry, canonical
+from kvsan.checker.explore.design import Design, Scoped
+from kvsan.checker.explore.emit import Generated, Judge, Model, generate
+from kvsan.checker.explore.model import Start, model, starts
+from kvsan.checker.explore.module import build
+from kvsan.checker.explore.path import codes_to
+from kvsan.checker.explore.replay import Step, perform
+from kvsan.checker.explore.search import UNLIMITED, Failure, Limits, Progress, Search, search
+from kvsan.spec.lang.interpret import Plain
+from kvsan.spec.lang.scalarset import scalarset
+
+SYMMETRIES = ("none", "blocks", "full")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that failed, with a shortest way to it. rule: `defined` where a step left its domain."""
+
+    rule: str
+    kind: str
+    message: str
+    steps: tuple[Step, ...]
+    start: Plain = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What was found, and what was covered.
+
+    symmetry: the one that was used; symmetry_note: why it is not what was asked for. stopped: why the search ended
+    early. actions: transitions per action, those never taken too. judged: evaluations per rule. witnesses: the depth at
+    which each was first seen. ends: states without a successor. fan: states by their number of successors.
+    """
+
+    design: str
+    scoped: Scoped
+    symmetry: str
+    symmetry_note: str
+    states: int
+    transitions: int
+    depth: int
+    seconds: float
+    stopped: str
+    violations: tuple[Finding, ...]
+    lints: tuple[Finding, ...]
+    actions: dict[str, int]
+    judged: dict[str, int]
+    witnesses: dict[str, int | None]
+    ends: int
+    fan: dict[int, int]
+    levels: tuple[int, ...]
+    bytes: int
+    bits: int
+    variables: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        return "VIOLATED" if self.violations else "UNKNOWN" if self.stopped else "HOLDS"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A design in a scope, ready to be searched."""
+
+    design: Design
+    scoped: Scoped
+    begun: tuple[Start, ...]
+    model: Model
+    generated: Generated
+    symmetry: str
+    symmetry_note: str
+
+
+def prepare(
+    design: Design, scoped: Scoped, symmetry: str = "full", lints: bool = False, without: Collection[str] = ()
+) -> Prepared:
+    """Slice, lay out and generate. Raises BadDesign."""
+    begun = starts(design.spec, scoped)
+    made = model(design.spec, scoped, begun, lints, without)
+    used, text, note = _symmetry(design, scoped, made, symmetry)
+    return Prepared(design, scoped, begun, made, generate(made, text), used, note)
+
+
+def _symmetry(design: Design, scoped: Scoped, made: Model, wanted: str) -> tuple[str, str, str]:
+    """The strongest sound symmetry up to the one wanted, its text, and why it is not that one."""
+    if wanted == "none":
+        return "none", "", ""
+    notes: list[str] = []
+    proved: dict[str, bool] = {}
+    for sort in ("Block", "Branch")[: SYMMETRIES.index(wanted)]:
+        found = scalarset(design.spec, sort) if sort in design.spec.sorts else None
+        proved[sort] = found is not None and found.proved
+        uneven = [c for c in found.constants if c not in scoped.known] if found else []
+        if found is None:
+            notes.append(f"the design has no sort {sort}")
+        elif found.breaks:
+            at = found.breaks[0]
+            notes.append(f"{sort}: {at.span.file}:{at.span.line}: {at.reason}")
+        elif uneven:
+            proved[sort] = False
+            notes.append(f"{sort}: the constant {uneven[0]} differs from member to member")
+    if not proved["Block"]:
+        return "none", "", "; ".join(notes)
+    sizes = dict(scoped.sizes.sorts)
+    try:
+        if proved.get("Branch"):
+            return "full", canonical(made.layout, "Block", "Branch", sizes), ""
+    except NoSymmetry as no:
+        notes.append(str(no))
+    try:
+        return "blocks", canonical(made.layout, "Block", None, sizes), "; ".join(notes)
+    except NoSymmetry as no:
+        return "none", "", "; ".join([*notes, str(no)])
+
+
+def explore(
+    prepared: Prepared,
+    limits: Limits = UNLIMITED,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Exploration:
+    """Search, and find the way to the first failure of each rule at the depth where the search ended.
+
+    Raises NoCompiler.
+    """
+    module = build(prepared.generated.source)
+    begun = [s.state for s in prepared.begun]
+    found = search(prepared.model, prepared.generated, module, begun, limits, tell)
+    violations, lints = list[Finding](), list[Finding]()
+    for failure in found.failures:
+        judge = prepared.generated.judges[failure.judge]
+        into = lints if judge.kind == "lint" else violations
+        if judge.kind != "witness" and judge.rule not in (f.rule for f in into):
+            into.append(_finding(prepared, found, failure, judge))
+    return _outcome(prepared, found, tuple(violations), tuple(lints))
+
+
+def _finding(prepared: Prepared, found: Search, failure: Failure, judge: Judge) -> Finding:
+    begun = [s.state for s in prepared.begun]
+    start, codes = codes_to(found, failure, begun)
+    steps = perform(prepared.design.spec, prepared.scoped, prepared.model, begun[start], codes)
+    message = judge.message
+    if judge.kind == "undefined":
+        message = f"{judge.span.file}:{judge.span.line}: {judge.message}"
+    for breach in steps[-1].breaches if steps else ():
+        if breach.rule == judge.rule:
+            message = breach.message
+    return Finding(judge.rule, judge.kind, message, steps, begun[start])
+
+
+def _outcome(
+    prepared: Prepared, found: Search, violations: tuple[Finding, ...], lints: tuple[Finding, ...]
+) -> Exploration:
+    judged: dict[str, int] = {}
+    witnesses: dict[str, int | None] = {}
+    depths = {f.judge: f.depth for f in found.failures}
+    for k, judge in enumerate(prepared.generated.judges):
+        if judge.kind in ("rule", "lint"):
+            judged[judge.rule] = judged.get(judge.rule, 0) + int(found.judged[k])
+        elif judge.kind == "invariant":
+            judged[judge.rule] = found.expanded
+        elif judge.kind == "witness":
+            witnesses[judge.rule] = depths.get(k)
+    taken = {a.name: int(n) for a, n in zip(prepared.model.actions, found.taken, strict=True)}
+    return Exploration(
+        prepared.design.name,
+        prepared.scoped,
+        prepared.symmetry,
+        prepared.symmetry_note,
+        found.count,
+        found.transitions,
+        found.depth,
+        found.seconds,
+        found.stopped,
+        violations,
+        lints,
+        {a.name: taken.get(a.name, 0) for a in prepared.design.spec.of_kind("action")},
+        judged,
+        witnesses,
+        int(found.fan[0]),
+        {n: int(count) for n, count in enumerate(found.fan) if count},
+        tuple(found.levels),
+        found.bytes,
+        prepared.model.layout.bits,
+        tuple(prepared.model.layout.fields),
+    )

@@ -1,0 +1,136 @@
+"""An exploration as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any  # JSON values
+
+from kvsan.checker.explore.explore import Exploration, Finding
+from kvsan.checker.explore.replay import Step
+
+EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
+
+
+def as_json(found: Exploration) -> str:
+    """One object, indented, in a fixed order of fields."""
+    return json.dumps(as_object(found), indent=2) + "\n"
+
+
+def as_object(found: Exploration) -> dict[str, Any]:
+    """The object of `--format json`."""
+    return {
+        "verdict": found.verdict,
+        "exit_code": EXITS[found.verdict],
+        "design": found.design,
+        "scope": found.scoped.settings,
+        "symmetry": found.symmetry,
+        "symmetry_note": found.symmetry_note,
+        "states": found.states,
+        "transitions": found.transitions,
+        "depth": found.depth,
+        "seconds": round(found.seconds, 3),
+        "stopped": found.stopped,
+        "violations": [finding_object(v) for v in found.violations],
+        "lints": [finding_object(v) for v in found.lints],
+        "coverage": {
+            "actions": found.actions,
+            "rules": found.judged,
+            "witnesses": found.witnesses,
+            "ends": found.ends,
+            "successors": {str(n): count for n, count in found.fan.items()},
+            "levels": [b - a for a, b in zip(found.levels, (*found.levels[1:], found.states), strict=True)],
+        },
+        "bits": found.bits,
+        "bytes_per_state": round(found.bytes / max(found.states, 1), 1),
+    }
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "message": finding.message,
+        "steps": [s.text for s in finding.steps],
+        "changes": [{c.entry: [c.before, c.after] for c in s.changes} for s in finding.steps],
+    }
+
+
+def as_text(found: Exploration, replay: str) -> str:
+    """For people; the last line of a failure is the command that replays it."""
+    return "\n".join(_lines(found, replay)) + "\n"
+
+
+def _lines(found: Exploration, replay: str) -> Iterator[str]:
+    for finding in found.violations:
+        yield from _finding("violated", finding)
+    for finding in found.lints:
+        yield from _finding("lint", finding)
+    scope = " ".join(f"{k}={_setting(v)}" for k, v in found.scoped.settings.items())
+    yield f"{found.design}  {scope}"
+    note = f" ({found.symmetry_note})" if found.symmetry_note else ""
+    yield f"  symmetry      {found.symmetry}{note}"
+    steps = f"{found.transitions:,} transitions, depth {found.depth}"
+    yield f"  states        {found.states:,} in {found.bits} bits, {steps}"
+    yield f"  successors    {_fan(found)}"
+    yield f"  steps         {_counts(found.actions)}"
+    if found.judged:
+        yield f"  judged        {_counts(found.judged)}"
+    seen = [f"{name} at depth {depth}" for name, depth in found.witnesses.items() if depth is not None]
+    if seen:
+        yield f"  seen          {', '.join(seen)}"
+    yield from _never(found)
+    yield f"  took          {found.seconds:.2f} s, {found.bytes / max(found.states, 1):.0f} bytes a state"
+    yield _verdict(found)
+    if found.verdict == "VIOLATED":
+        yield f"  replay        {replay}"
+
+
+def _setting(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool | str) else str(value)
+
+
+def _fan(found: Exploration) -> str:
+    expanded = sum(found.fan.values())
+    if not expanded:
+        return "none"
+    mean = sum(n * count for n, count in found.fan.items()) / expanded
+    ends = f"; {found.ends:,} states have none" if found.ends else ""
+    return f"{min(found.fan)} to {max(found.fan)}, {mean:.1f} on average{ends}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "none"
+
+
+def _never(found: Exploration) -> Iterator[str]:
+    """What this search says nothing about."""
+    never = [f"{name} is never enabled" for name, count in found.actions.items() if not count]
+    never += [f"{name} is never judged" for name, count in found.judged.items() if not count]
+    never += [f"{name} is never true" for name, depth in found.witnesses.items() if depth is None]
+    if never:
+        yield f"  never         {', '.join(never)}"
+
+
+def _verdict(found: Exploration) -> str:
+    match found.verdict:
+        case "VIOLATED":
+            return f"VIOLATED: {', '.join(v.rule for v in found.violations)}"
+        case "UNKNOWN":
+            return (
+                f"UNKNOWN: stopped by {found.stopped}; nothing is violated"
+                f" in the {sum(found.fan.values()):,} states expanded, all of those up to depth {found.depth - 1}"
+            )
+        case _:
+            return "HOLDS in every state of this scope"
+
+
+def _finding(word: str, finding: Finding) -> Iterator[str]:
+    yield f"{word} {finding.rule}: {finding.message}"
+    width = max((len(s.text) for s in finding.steps), default=0)
+    for n, step in enumerate(finding.steps, 1):
+        yield f"  {n:>3}  {step.text:<{width}}  {_changes(step)}".rstrip()
+    yield ""
+
+
+def _changes(step: Step) -> str:
+    return "; ".join(f"{c.entry} {c.before} -> {c.after}" for c in step.changes)

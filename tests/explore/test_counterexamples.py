@@ -1,0 +1,58 @@
+"""Counterexamples are as short as any, replay on whole states, and say what each step changed."""
+
+from __future__ import annotations
+
+import pytest
+from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.checker.explore.explore import Finding, explore, prepare
+from kvsan.spec.designs.catalog import DESIGNS
+
+pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+
+
+def first(mutant: str, symmetry: str) -> Finding:
+    design = find("tail_copy")
+    found = explore(prepare(design, scoped(design, scope="two_branches", mutant=mutant), symmetry))
+    assert found.verdict == "VIOLATED"
+    return found.violations[0]
+
+
+def test_append_after_fork_without_copy_is_caught_in_three_steps() -> None:
+    found = first("append_without_copy", "none")
+    assert found.rule == "exclusive_write"
+    assert found.message == "branch r0 wrote slots [1,2) of block b1, which 2 branches own"
+    assert [s.text for s in found.steps] == ["fork_branch(r0, r1)", "append_in_place(r0)", "finish_write(r0)"]
+    assert [b.rule for s in found.steps for b in s.breaches] == ["exclusive_write"]
+
+
+@pytest.mark.slow
+def test_symmetry_finds_a_counterexample_of_the_same_length() -> None:
+    found = first("append_without_copy", "full")
+    assert (found.rule, len(found.steps)) == ("exclusive_write", 3)
+    assert [b.rule for b in found.steps[-1].breaches] == ["exclusive_write"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symmetry", ["none", "blocks", "full"])
+@pytest.mark.parametrize("number", range(len(DESIGNS["tail_copy"].mutants)))
+def test_every_mutant_is_caught_as_the_catalog_says(number: int, symmetry: str) -> None:
+    mutant = DESIGNS["tail_copy"].mutants[number]
+    design = find("tail_copy")
+    made = prepare(design, scoped(design, scope=mutant.scope, mutant=mutant.name), symmetry, lints=True)
+    found = explore(made)
+    caught = {f.rule: len(f.steps) for f in (*found.violations, *found.lints)}
+    assert caught.get(mutant.rule) == mutant.steps
+
+
+@pytest.mark.parametrize(
+    ("changes", "scope", "mutant", "said"),
+    [
+        ({"wings": "2"}, "", "", "has no setting 'wings'"),
+        ({"branches": "many"}, "", "", "no natural number"),
+        ({}, "nowhere", "", "has no scope 'nowhere'"),
+        ({}, "", "nonsense", "has no mutant 'nonsense'"),
+    ],
+)
+def test_a_scope_that_does_not_exist_is_refused(changes: dict[str, str], scope: str, mutant: str, said: str) -> None:
+    with pytest.raises(BadDesign, match=said):
+        scoped(find("tail_copy"), changes, scope, mutant)
