@@ -38,6 +38,8 @@ def taint_block(feed: Feed, b: int, queue: bool) -> None:
                 "replaced",
                 "replaced_at",
                 "replaced_sole",
+                "replaced_hidden",
+                "hidden",
             ):
                 state[variable][r].pop(b, None)
 

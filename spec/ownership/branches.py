@@ -60,6 +60,7 @@ def fork(s: Ownership, c: Branch, r: Branch, upto: Tokens | None) -> None:
             join(s, c, b, shares(s, r, p, reach))
             enter(s, c, p, b)
             s.named[c, b] = s.named[r, b]
+            s.hidden[c, b] = s.hidden[r, b]
 
 
 @helper
@@ -84,6 +85,7 @@ def replace(s: Ownership, r: Branch, p: Pos, old: Block) -> None:
     s.replaced[r, old] = True
     s.replaced_at[r, old] = p
     s.replaced_sole[r, old] = s.owners[old] == 1
+    s.replaced_hidden[r, old] = s.hidden[r, old]
     s.replacers[old] = s.replacers[old] | only(r)
     leave(s, r, p)
 
@@ -117,6 +119,8 @@ def map(s: Ownership, r: Branch, p: Pos, b: Block) -> None:
         s.claimant[b] = r
         if not owns(s, r, b):
             join(s, r, b, shared)
+            if shared != empty():
+                s.hidden[r, b] = s.written[b] - shared  # another's tokens, past what was found
         enter(s, r, p, b)
         if shared != empty():
             s.named[r, b] = s.named[r, b] | shared

@@ -90,6 +90,7 @@ def write(
             s.length[r] = max(s.length[r], end)
         settle_stale(s, r, begin, end)
         s.written[b] = s.written[b] | slots
+        s.hidden[r, b] = s.hidden[r, b] - slots
 
 
 @event
@@ -151,9 +152,10 @@ def copy_place(s: Ownership, r: Branch, src: Block, dst: Block) -> Pos:
 def judge_covering(s: Ownership, r: Branch, src: Block, dst: Block, slots: Set[Slot]) -> None:
     """The copy takes every slot that its branch sees in the source."""
     if owns(s, r, src) or r in s.replacers[src]:
+        hidden = s.hidden[r, src] if owns(s, r, src) else s.replaced_hidden[r, src]
         obey(
             private_copy_target,
-            visible(s, r, src, copy_place(s, r, src, dst)) <= slots,
+            visible(s, r, src, copy_place(s, r, src, dst)) - hidden <= slots,
             "the copy from block {src} to block {dst} leaves out slots that branch {r} sees in the source",
         )
         lone = (s.owners[src] == 1 and owns(s, r, src)) or (r in s.replacers[src] and s.replaced_sole[r, src])

@@ -60,6 +60,7 @@ def leave(s: Ownership, r: Branch, p: Pos) -> None:
         if s.places[r, b] == 0:
             s.spot[r, b] = 0
             s.named[r, b] = empty()
+            s.hidden[r, b] = empty()
             if not s.filling[r, b]:
                 disown(s, b)
 
@@ -81,6 +82,7 @@ def forget_replaced(s: Ownership, r: Branch) -> None:
         s.replaced[r, b] = False
         s.replaced_at[r, b] = 0
         s.replaced_sole[r, b] = False
+        s.replaced_hidden[r, b] = empty()
         s.replacers[b] = s.replacers[b] - only(r)
 
 

@@ -91,6 +91,7 @@ class Ownership(State):
     replaced: Map[Branch, Block, bool]
     replaced_at: Map[Branch, Block, Pos]
     replaced_sole: Map[Branch, Block, bool]
+    replaced_hidden: Map[Branch, Block, Set[Slot]]
     replacers: Map[Block, Set[Branch]]
 
     # a branch's tokens
@@ -103,6 +104,7 @@ class Ownership(State):
 
     # contents
     written: Map[Block, Set[Slot]]
+    hidden: Map[Branch, Block, Set[Slot]]
 
     # identities
     carried: Map[Block, Identity, Set[Slot]]

@@ -69,6 +69,7 @@ class Facts:
     hits: list[Hit] = field(default_factory=list)
     seals: dict[int, list[Seal]] = field(default_factory=dict)
     holds_by: dict[tuple[object, int], list[tuple[object, Slots]]] = field(default_factory=dict)
+    hidden: dict[tuple[object, int], set[int]] = field(default_factory=dict)
     joins: dict[int, list[Slots]] = field(default_factory=dict)
     written: dict[int, set[int]] = field(default_factory=dict)
 
@@ -118,10 +119,11 @@ class Facts:
         return own or [hit for hit in self.unmapped(b) if hit.branch is None]
 
     def visible(self, name: object, b: int, place: int) -> set[int]:
-        """Slots that the branch sees: written, below its length, not rolled back."""
+        """Slots that the branch sees: written, below its length, not rolled back, not past what its hit found."""
         branch = self.branch(name)
         end = min([branch.length, *branch.rolled_back])
-        return {slot for slot in self.written.get(b, set()) if place * self.size + slot < end}
+        seen = {slot for slot in self.written.get(b, set()) if place * self.size + slot < end}
+        return seen - self.hidden.get((name, b), set())
 
     # --- the moves ----------------------------------------------------------------------------------------------------
 
@@ -204,6 +206,7 @@ def perform_fork(f: Facts, child: object, parent: object) -> None:
         f.join(child, b, frozenset(slot for slot in range(f.size) if p * f.size + slot < old.length))
         new.table[p] = b
         f.holds_by[child, b] = list(f.holds_by.get((parent, b), []))
+        f.hidden[child, b] = set(f.hidden.get((parent, b), set()))
 
 
 def perform_map(f: Facts, name: object, p: int, b: int) -> None:
@@ -216,6 +219,8 @@ def perform_map(f: Facts, name: object, p: int, b: int) -> None:
         f.replaced[name, branch.table[p]] = p
         f.drop(name, p)
     f.taken_for.pop(b, None)
+    if name not in f.owners(b):
+        f.hidden[name, b] = f.written.get(b, set()) - shared if found else set()
     f.join(name, b, shared)
     f.filling.discard((name, b))
     branch.table[p] = b
@@ -282,6 +287,7 @@ def perform_write(f: Facts, e: Line, b: int) -> None:
         if not branch.proposed:
             branch.length = max(branch.length, first + hi - lo)
         branch.rolled_back -= set(range(first, first + hi - lo))
+        f.hidden.get((name, b), set()).difference_update(range(lo, hi))
 
 
 # --- the rules --------------------------------------------------------------------------------------------------------
