@@ -110,4 +110,36 @@ PAGED_COW = Design(
     ),
 )
 
-DESIGNS = {design.name: design for design in (TAIL_COPY, PAGED_COW)}
+PREFIX_APPEND_ONLY = Design(
+    "prefix_append_only",
+    "kvsan.spec.designs.prefix_append_only",
+    "PrefixAppendOnly",
+    "append_only",
+    {
+        "branches": 2,
+        "blocks": 4,
+        "block_size": 2,
+        "positions": 2,
+        "prompt": 3,
+        "identities": 2,
+        "mutant": "NONE",
+    },
+    {
+        "full_prompt": {"prompt": 4, "positions": 3},
+        "three_blocks": {"blocks": 3},
+    },
+    (
+        Mutant("hit_not_held", "entry_is_held", 8, ""),
+        Mutant("alloc_keeps_identity", "hit_is_live", 10, ""),
+        Mutant("seal_partial", "seal_is_earned", 4, ""),
+        Mutant("seal_beyond_tokens", "seal_is_earned", 4, ""),
+        Mutant("seal_hits_again", "sealed_twice", 8, ""),
+        Mutant("launch_late", "read_is_initialised", 9, ""),
+        Mutant("deduplicate", "append_only_table", 10, ""),
+        Mutant("recompute_hits", "recomputed_sealed", 8, ""),
+        Mutant("end_frees_shared", "free_once", 7, ""),
+        Mutant("end_keeps_blocks", "no_leak", 7, ""),
+    ),
+)
+
+DESIGNS = {design.name: design for design in (TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY)}

@@ -89,6 +89,10 @@ def lines_of(log: Log, outer: Performed, inner: list[Performed]) -> list[Line]:
             return [{"ev": "fork", "branch": c, "parent": r, "upto": upto}]
         case ("map" | "unmap" as ev, r, p, b):
             return [{"ev": ev, "branch": r, "pos": p, "block": b}]
+        case ("hit", b, h, r, None, None, None):
+            return [{"ev": "hit", "block": b, "hash": h, "branch": r}]
+        case ("seal", b, h, r, lo, hi, None, None):
+            return [{"ev": "seal", "block": b, "hash": h, "branch": r, "slots": [lo, hi]}]
         case ("finish" | "preempt" as ev, r):
             return [{"ev": ev, "branch": r}]
         case ("copy", r, src, dst, lo, hi):

@@ -12,7 +12,7 @@ HISTORY = frozenset({"claimant"})
 
 DEEP = {"copy_ignores_steps"}
 MUTANTS = [
-    pytest.param(m, marks=[pytest.mark.slow] if m.steps >= 10 else [], id=m.name)
+    pytest.param(m, marks=[pytest.mark.slow] if m.steps >= 8 else [], id=m.name)
     for m in PAGED_COW.mutants
     if m.name not in DEEP  # three branches: out of reach of this search, see test_logs
 ]
