@@ -127,7 +127,9 @@ def generate(model: Model, canonical: str = "") -> Generated:
     for which, action in enumerate(model.actions):
         _action(model, action, which, first, out, places)
         first += len(_obligations(action))
-    body = Writer(indent=2)
+    body = Writer()
+    body.enter()
+    body.enter()
     _body(model, body)
     judges += [Judge("undefined", "defined", "", what, span) for what, span in places.spans]
     text = (
@@ -176,7 +178,7 @@ def _body(model: Model, out: Writer) -> None:
 def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
     out.line("@njit")
     out.line(f"def inspect(at, {_words(model, 'w')}, fail_at, fail_code):")
-    out.indent += 1
+    out.enter()
     out.line("bad = -1")
     out.line("broken = False")
     for number, step in enumerate(model.invariants, first):
@@ -194,7 +196,7 @@ def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
             out.line(f"    mark(fail_at, fail_code, {number}, at, -1)")
             out.line("bad = -1")
     out.line("return broken")
-    out.indent -= 1
+    out.leave(0)
     out.line("\n")
 
 
@@ -206,14 +208,14 @@ def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, 
     depth = out.indent
     out.line("@njit")
     out.line(f"def step_{which}(at, {_words(model, 'w')}, {ARRAYS}):")
-    out.indent += 1
+    out.enter()
     out.line(f'"""{action.name}"""')
     emit = _emitter(model, out, places, "w")
     code = str(model.bases[which])
     guards = list(action.guard)
     unbound = {p.name for p in action.params}
     out.line("for once in range(1):")  # so that `continue` leaves the action
-    out.indent += 1
+    out.enter()
     _guards(guards, unbound, emit)
     for param in action.params:
         code = _parameter(model, param, code, emit)
@@ -224,13 +226,13 @@ def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, 
     out.line("broken = False")
     for n in range(model.layout.words):
         out.line(f"o{n} = w{n}")
-    emit.prefix = "o"
+    emit.prefix, emit.dirty = "o", set()
     numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
     StepEmitter(emit, lambda o: numbers.get(o.number), model.lints).block(action.effects)
     _finish(model, out, which)
-    out.indent = depth + 1
+    out.leave(depth + 1)
     out.line("return n")
-    out.indent = depth
+    out.leave(depth)
     out.line("\n")
 
 
@@ -238,7 +240,7 @@ def _parameter(model: Model, param: ir.Param, code: str, emit: Emitter) -> str:
     size = _range(param.type, model.sizes)
     key = f"p_{param.name}"
     emit.out.line(f"for {key} in range({size}):")
-    emit.out.indent += 1
+    emit.out.enter()
     code = f"({code} * {size} + {key})" if not code.isdigit() else f"{code} + {key}"
     if isinstance(param.type, ir.OptionType):
         emit.values[param.name] = Value(f"({key} - 1)", size - 2)

@@ -7,11 +7,12 @@ number of its place and goes on with 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
-from kvsan.checker.explore.layout import Field, Layout, values_of
+from kvsan.checker.explore.layout import WORD, Chunk, Field, Layout, values_of
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
@@ -40,7 +41,11 @@ class Places:
 
 @dataclass
 class Emitter:
-    """prefix: the words read and written, `w` or `o`. values: local names and what stands for them."""
+    """prefix: the words written, `o`, or `w` where nothing is. values: local names and what stands for them.
+
+    dirty: words of `o` that may differ from those of `w`. known: texts that a name already holds, and inside which
+    blocks: the compiler would see it too, but each line costs it time.
+    """
 
     out: Writer
     layout: Layout
@@ -50,6 +55,8 @@ class Emitter:
     places: Places
     prefix: str = "w"
     values: dict[str, Value] = field(default_factory=dict)
+    dirty: set[int] = field(default_factory=set)
+    known: dict[str, tuple[Value, tuple[int, ...]]] = field(default_factory=dict)
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
@@ -57,9 +64,29 @@ class Emitter:
         """The value in a name of its own."""
         if value.text.isidentifier() or value.text.isdigit():
             return value
-        name = self.out.fresh(stem)
-        self.out.line(f"{name} = {value.text}")
-        return Value(name, value.top)
+        return self.once(value.text, stem, value.top, lambda name: self.out.line(f"{name} = {value.text}"))
+
+    def once(self, text: str, stem: str, top: int | None, make: Callable[[str], None]) -> Value:
+        """The name that holds a text; `make` writes the lines for a new one."""
+        held = self.known.get(text)
+        if held is not None and held[1] == tuple(self.out.inside[: len(held[1])]):
+            return held[0]
+        value = Value(self.out.fresh(stem), top)
+        make(value.text)
+        self.known[text] = value, tuple(self.out.inside)
+        return value
+
+    def stains(self, words: Collection[int]) -> None:
+        """These words are about to change: what was read from them is old."""
+        for word in words:
+            if word in self.dirty:
+                old = re.compile(rf"\bo{word}\b")
+                self.known = {text: held for text, held in self.known.items() if not old.search(text)}
+            self.dirty.add(word)
+
+    def word(self, number: int) -> str:
+        """A word, to be read."""
+        return f"{self.prefix if number in self.dirty else 'w'}{number}"
 
     def fail(self, condition: str, what: str, span: Span, *mend: str) -> None:
         """Where the condition holds, the step is undefined; `mend` lines let the rest go on."""
@@ -72,10 +99,12 @@ class Emitter:
         """The value, shown to be below size."""
         if value.top is not None and value.top < size:
             return value
-        name = self.out.fresh("i")
-        self.out.line(f"{name} = {value.text}")
-        self.fail(f"{name} >= {size}", what, span, f"{name} = 0")
-        return Value(name, size - 1)
+
+        def make(name: str) -> None:
+            self.out.line(f"{name} = {value.text}")
+            self.fail(f"{name} >= {size}", what, span, f"{name} = 0")
+
+        return self.once(f"below {size} {value.text}", "i", size - 1, make)
 
     def place(self, field_: Field, index: tuple[ir.Expr, ...], span: Span) -> Value:
         """The number of an entry."""
@@ -113,13 +142,13 @@ class Emitter:
         if at.text.isdigit():
             entry = int(at.text)
             chunk = next(c for c in chunks if c.first <= entry < c.first + c.count)
-            return f"{self.prefix}{chunk.word} >> {chunk.offset + (entry - chunk.first) * field_.bits}"
+            return f"{self.word(chunk.word)} >> {chunk.offset + (entry - chunk.first) * field_.bits}"
         entry_name = self.keep(at, "e").text
-        word = f"{self.prefix}{chunks[-1].word}"
+        word = self.word(chunks[-1].word)
         shift = shift_of(entry_name, chunks[-1].first, chunks[-1].offset, field_.bits)
         for chunk in reversed(chunks[:-1]):
             inside = f"{entry_name} < {chunk.first + chunk.count}"
-            word = f"({self.prefix}{chunk.word} if {inside} else {word})"
+            word = f"({self.word(chunk.word)} if {inside} else {word})"
             shift = f"({shift_of(entry_name, chunk.first, chunk.offset, field_.bits)} if {inside} else {shift})"
         return f"{word} >> {shift}"
 
@@ -127,21 +156,32 @@ class Emitter:
         """Store a value as it is packed (an option counted from 1)."""
         if field_.bits == 0:
             return
-        mask = (1 << field_.bits) - 1
         entry = self.keep(at, "e").text
         stored = self.keep(Value(value), "v").text
         chunks = [c for c in field_.chunks if not entry.isdigit() or c.first <= int(entry) < c.first + c.count]
+        self.stains([c.word for c in chunks])
         for n, chunk in enumerate(chunks):
-            word = f"{self.prefix}{chunk.word}"
-            shift = shift_of(entry, chunk.first, chunk.offset, field_.bits)
-            lines = [f"{word} = ({word} & ~({mask} << {shift})) | ({stored} << {shift})"]
             if len(chunks) == 1:
-                self.out.line(lines[0])
+                self._store(chunk, field_.bits, entry, stored)
             else:
                 head = "if" if n == 0 else "elif"
                 test = f"{head} {entry} < {chunk.first + chunk.count}" if n < len(chunks) - 1 else "else"
                 with self.out.block(test):
-                    self.out.line(lines[0])
+                    self._store(chunk, field_.bits, entry, stored)
+
+    def _store(self, chunk: Chunk, bits: int, entry: str, stored: str) -> None:
+        shift = shift_of(entry, chunk.first, chunk.offset, bits)
+        self.blend(chunk.word, (1 << bits) - 1, shift, stored)
+
+    def blend(self, number: int, mask: int, shift: str, stored: str) -> None:
+        """Replace the bits of a mask, at a shift, by a value."""
+        word = f"{self.prefix}{number}"
+        if shift.isdigit():
+            hole = str(signed(~(mask << int(shift))))
+        else:
+            shift = self.keep(Value(shift), "z").text
+            hole = f"~({mask} << {shift})"
+        self.out.line(f"{word} = {word} & {hole}" + ("" if stored == "0" else f" | {stored} << {shift}"))
 
     def packed(self, value: Value, type_: ir.Type) -> str:
         """A value as `put` takes it."""
@@ -206,8 +246,8 @@ class Emitter:
             self.out.line(f"{name} = {value}")
             if n < len(items) - 1:
                 self.out.line(f"if {name}:" if conjunction else f"if not {name}:")
-                self.out.indent += 1
-        self.out.indent = depth
+                self.out.enter()
+        self.out.leave(depth)
         return Value(name, 1)
 
     def _compare(self, op: str, a: Value, b: Value) -> Value:
@@ -286,10 +326,11 @@ class Emitter:
         return Value(name, max(first.top or 0, second.top or 0) if known else None)
 
     def _some(self, option: Value, span: Span) -> Value:
-        name = self.out.fresh("x")
-        self.out.line(f"{name} = {option.text}")
-        self.fail(f"{name} < 0", "`some` of None", span, f"{name} = 0")
-        return Value(name, option.top)
+        def make(name: str) -> None:
+            self.out.line(f"{name} = {option.text}")
+            self.fail(f"{name} < 0", "`some` of None", span, f"{name} = 0")
+
+        return self.once(f"some {option.text}", "x", option.top, make)
 
     def _quantifier(self, expr: ir.Quantifier) -> Value:
         name, key, every = self.out.fresh("q"), self.out.fresh("k"), expr.kind == "all"
@@ -329,6 +370,12 @@ def constant(value: int | None) -> Value:
     if value is None:
         return Value("-1", -1)
     return Value(str(value), int(value))
+
+
+def signed(bits: int) -> int:
+    """The signed number with these low 64 bits."""
+    bits &= (1 << WORD) - 1
+    return bits - (1 << WORD) if bits >> (WORD - 1) else bits
 
 
 def shift_of(entry: str, first: int, offset: int, bits: int) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from kvsan.checker.explore.emit_expr import Emitter, Value, constant
-from kvsan.checker.explore.layout import Field, values_of
+from kvsan.checker.explore.emit_expr import Emitter, Value, shift_of
+from kvsan.checker.explore.layout import WORD, Field
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.effects import reset_by
 from kvsan.spec.lang.symbolic import size_of
+from kvsan.spec.lang.walk import all_statements
 
 
 @dataclass
@@ -26,7 +28,7 @@ class StepEmitter:
             self.statement(statement)
 
     def statement(self, statement: ir.Stmt) -> None:
-        emit, out = self.emit, self.emit.out
+        emit = self.emit
         match statement:
             case ir.Let(name, value):
                 self._let(name, emit.expr(value))
@@ -46,7 +48,6 @@ class StepEmitter:
                 raise AssertionError("calls are inlined")
             case _:
                 assert_never(statement)
-        del out
 
     def _let(self, name: str, value: Value) -> None:
         """A local name may be bound in both arms of an `if`, so it is a variable of the generated code too."""
@@ -87,6 +88,8 @@ class StepEmitter:
 
     def _for(self, loop: ir.For) -> None:
         """A row is read before the first turn: its keys as a mask."""
+        if self._whole_row(loop):
+            return
         emit, out = self.emit, self.emit.out
         size = size_of(loop.name_type, emit.sizes)
         key = out.fresh("k")
@@ -99,6 +102,7 @@ class StepEmitter:
                 present = emit.present(loop.domain, first, key)
                 out.line(f"if {present}:")
                 out.line(f"    {keys} |= 1 << {key}")
+        emit.stains(self._words(loop.body))
         with out.block(f"for {key} in range({size})"):
             if first is not None:
                 out.line(f"if not ({f'({keys} >> {key}) & 1' if keys else emit.present(loop.domain, first, key)}):")
@@ -106,11 +110,71 @@ class StepEmitter:
             emit.values[loop.name] = Value(key, size - 1)
             self.block(loop.body)
 
+    def _words(self, block: tuple[ir.Stmt, ...]) -> set[int]:
+        """The words that a block may change."""
+        names: set[str] = set()
+        for statement in all_statements(block):
+            if isinstance(statement, ir.Store):
+                names.add(statement.variable)
+            elif isinstance(statement, ir.Reset):
+                names |= {v.name for v in reset_by(statement.sort, self.emit.variables)}
+        return {c.word for n in names if n in self.emit.layout.fields for c in self.emit.layout.fields[n].chunks}
+
+    # --- loops that clear or copy a whole row, as operations on its bits ----------------------------------------------
+
+    def _whole_row(self, loop: ir.For) -> bool:
+        """Write `for k in row(s.v, i): s.v[j, k] = ...` without a loop, where the value is its default or s.v[i, k]."""
+        match loop:
+            case ir.For(domain=ir.Row(name, first), body=(ir.Store(variable, (to, ir.Name(key))) as store,)):
+                field = self.emit.layout.fields[name]
+                if variable != name or key != loop.name or len(field.shape) != 2 or len(field.chunks) != 1:
+                    return False
+                if field.bits * field.shape[1] >= WORD - 1:
+                    return False
+            case _:
+                return False
+        match store.value:
+            case ir.Const() | ir.Empty() if _is_default(store.value, field) and to == first:
+                self._clear_row(field, first, loop.span)
+            case ir.Read(read, (origin, ir.Name(same))) if (read, origin, same) == (name, first, key):
+                self._copy_row(field, first, to, loop.span)
+            case ir.Const(True) if field.type == ir.BOOL:
+                self._copy_row(field, first, to, loop.span)
+            case _:
+                return False
+        return True
+
+    def _row(self, field: Field, index: ir.Expr, span: Span) -> tuple[str, str]:
+        """The index of a row and the shift of its first bit."""
+        emit = self.emit
+        at = emit.below(emit.expr(index), field.shape[0], "a row is out of range", span)
+        return at.text, shift_of(at.text, 0, field.chunks[0].offset, field.bits * field.shape[1])
+
+    def _clear_row(self, field: Field, index: ir.Expr, span: Span) -> None:
+        _, shift = self._row(field, index, span)
+        word = field.chunks[0].word
+        self.emit.stains([word])
+        self.emit.blend(word, (1 << field.bits * field.shape[1]) - 1, shift, "0")
+
+    def _copy_row(self, field: Field, origin: ir.Expr, to: ir.Expr, span: Span) -> None:
+        """Entries of the origin that are not the default replace those of the target."""
+        emit, word, width = self.emit, field.chunks[0].word, field.bits * field.shape[1]
+        _, before = self._row(field, origin, span)
+        _, after = self._row(field, to, span)
+        row = emit.keep(Value(f"({emit.word(word)} >> {before}) & {(1 << width) - 1}"), "g").text
+        lowest = sum(1 << n * field.bits for n in range(field.shape[1]))
+        spread = " | ".join(f"{row} >> {n}" if n else row for n in range(field.bits))
+        held = emit.keep(Value(f"(({spread}) & {lowest}) * {(1 << field.bits) - 1}"), "g").text
+        shift = emit.keep(Value(after), "z").text
+        emit.stains([word])
+        target = f"{emit.prefix}{word}"
+        emit.out.line(f"{target} = {target} & ~({held} << {shift}) | {row} << {shift}")
+
     def _changes(self, loop: ir.For) -> bool:
         """Whether a turn may change which keys the row has for a later turn."""
         assert isinstance(loop.domain, ir.Row)
         own = ir.Name(loop.name, loop.name_type)
-        for statement in _all(loop.body):
+        for statement in all_statements(loop.body):
             match statement:
                 case ir.Store(variable, (first, second, *_)) if variable == loop.domain.variable:
                     if (first, second) != (loop.domain.first, own):
@@ -141,20 +205,17 @@ class StepEmitter:
             if field is None:
                 continue
             inner = field.entries // field.shape[0]
-            if inner * field.bits < 63 and len(field.chunks) == 1:
+            if field.bits and inner * field.bits < WORD - 1 and len(field.chunks) == 1:
                 chunk = field.chunks[0]
-                word, mask = f"{emit.prefix}{chunk.word}", (1 << inner * field.bits) - 1
-                emit.out.line(f"{word} &= ~({mask} << ({member.text} * {inner * field.bits} + {chunk.offset}))")
+                emit.stains([chunk.word])
+                shift = shift_of(member.text, 0, chunk.offset, inner * field.bits)
+                emit.blend(chunk.word, (1 << inner * field.bits) - 1, shift, "0")
             else:
                 key = emit.out.fresh("k")
+                emit.stains([c.word for c in field.chunks])
                 with emit.out.block(f"for {key} in range({inner})"):
                     emit.put(field, Value(f"({member.text} * {inner} + {key})"), "0")
 
 
-def _all(block: tuple[ir.Stmt, ...]) -> list[ir.Stmt]:
-    from kvsan.spec.lang.walk import all_statements
-
-    return list(all_statements(block))
-
-
-__all__ = ["StepEmitter", "constant", "values_of"]
+def _is_default(value: ir.Const | ir.Empty, field: Field) -> bool:
+    return isinstance(value, ir.Empty) or value.value == ir.default(field.type)

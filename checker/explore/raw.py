@@ -39,12 +39,12 @@ class Raw:
         for n, size in enumerate(field.shape):
             name = self.out.fresh("x")
             self.out.line(f"for {name} in range({size}):")
-            self.out.indent += 1
+            self.out.enter()
             index.append(name)
             if n != keep:
                 rest = f"({rest} * {size} + {name})" if rest else name
         yield index, rest or "0"
-        self.out.indent = depth
+        self.out.leave(depth)
 
     def entry(self, field: Field, index: Sequence[str]) -> str:
         text = ""
