@@ -195,7 +195,7 @@ def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: 
             came_from(s, r, src),
             "branch {r} copied from block {src}, which it neither holds, hit nor just replaced",
         )
-    advise(dead_copy, s.held[dst], "a copy filled block {dst}, which is free")
+    advise(dead_copy, s.held[dst] or s.sealed[dst] != empty(), "a copy filled block {dst}, which is free")
     if s.held[dst]:
         if r is not None:
             mine = owns(s, r, dst)

@@ -343,7 +343,7 @@ def dead_copy() -> None:
 
     Source: vLLM V0, whose deduplication frees the target of a copy that is still queued.
     Catches: bandwidth spent for nothing.
-    Except: none.
+    Except: a free block that carries an identity: the copy fills it for later hits (vLLM 0.32.0).
     Deviates: none.
     """
 

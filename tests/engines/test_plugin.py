@@ -33,7 +33,7 @@ def test_an_unknown_release_is_refused_loudly_and_left_alone(
     monkeypatch.setattr(plugin, "release", lambda: "0.99.0")
     plugin.register()
     said = capsys.readouterr().err
-    assert "vLLM 0.99.0 is not known to this recorder (known: 0.6.2, 0.9.1); nothing is recorded" in said
+    assert "vLLM 0.99.0 is not known to this recorder (known: 0.6.2, 0.9.1, 0.32.0); nothing is recorded" in said
     assert list(tmp_path.iterdir()) == []
 
 

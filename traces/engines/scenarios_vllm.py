@@ -16,7 +16,7 @@ from pathlib import Path
 from kvsan.traces.engines.output import HEADER, PATH, recording
 from kvsan.traces.engines.plugin import release
 
-FAMILIES = ("v0", "v1", "live", "live_v1")
+FAMILIES = ("v0", "v1", "live", "live_v1", "v1_cow", "live_v1_cow")
 
 
 def scenarios() -> dict[str, Callable[[], None]]:

@@ -39,8 +39,7 @@ class V1Recorder:
         self.manager = manager
         self.pool = manager.block_pool
         self.null: Place = ("gpu", self.pool.null_block.block_id)
-        groups = len(manager.kv_cache_config.kv_cache_groups)
-        self.book = Book(groups=groups)
+        self.book = Book(groups=len(manager.kv_cache_config.kv_cache_groups))
         self.branches = Names("r")
         self.hashes = Names("h")
         self.lengths: dict[str, int] = {}
@@ -48,10 +47,15 @@ class V1Recorder:
         self.calls: list[EngineCall] = []
         self.launches = 0
         self.log = open_recorder(
-            engine="vllm", version=version, discipline="append_only", block_size=manager.block_size,
-            blocks=self.pool.num_gpu_blocks, null_block=self.null[1], ref_counts="owners", started="empty",
-            **({"groups": {str(group): {} for group in range(1, groups)}} if groups > 1 else {}),
+            engine="vllm", version=version, blocks=self.pool.num_gpu_blocks, null_block=self.null[1], started="empty",
+            **self.header(),
         )  # fmt: skip
+
+    def header(self) -> dict[str, Any]:
+        """The header fields that differ between generations."""
+        groups: dict[str, object] = {str(group): {} for group in range(1, self.book.groups)}
+        fields: dict[str, Any] = {"discipline": "append_only", "block_size": self.manager.block_size, "ref_counts": "owners"}
+        return fields | ({"groups": groups} if groups else {})
 
     def start(self, branch: str | None) -> EngineCall:
         call = EngineCall(self.book, branch, self.null)
