@@ -138,3 +138,23 @@ def test_a_window_of_a_new_branch_follows_the_branch() -> None:
     call.found(A, "h0")
     call.rows["r0"] = [None, A]
     assert [e["ev"] for e in write(call)] == ["admit", "window", "hit", "map", "table"]
+
+
+def test_holds_are_told_after_the_entries_and_before_the_counts() -> None:
+    call = EngineCall(book(r0=[A]), "r0")
+    call.took(B)
+    call.rows["r0"] = [A, B]
+    call.held.append(("pin", {"block": 2, "holder": "copy0", "kind": "copy"}))
+    call.counts[B] = 2
+    assert [event["ev"] for event in write(call)] == ["alloc", "map", "pin", "ref", "table"]
+
+
+def test_an_identity_that_no_table_shows_names_its_cache_group() -> None:
+    call = EngineCall(book(r0=[A]), "r0")
+    call.dropped(A, "h0", group=1)
+    call.took(B)
+    call.sealed(B, "h0", None, slots=4, group=1)
+    assert [event for event in write(call) if event["ev"] in ("evict", "seal")] == [
+        {"ev": "evict", "block": 1, "hash": "h0", "group": "1"},
+        {"ev": "seal", "block": 2, "hash": "h0", "group": "1", "slots": [0, 4]},
+    ]

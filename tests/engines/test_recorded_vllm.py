@@ -55,8 +55,14 @@ def test_a_recorded_log_is_well_formed_and_says_where_it_comes_from(path: Path) 
     says = header(path)
     assert says["x_expect"] == {"accept": "HOLDS", "reject": "VIOLATED"}[path.parent.name]
     assert says["x_scenario"]
-    assert says["discipline"] == ("append_only" if "-v1-" in path.name else "paged_cow")
+    assert says["discipline"] == discipline_of(path)
     assert f"vllm-{says['version']}" in RECIPES
+
+
+def discipline_of(path: Path) -> str:
+    if "-v1-cow-" in path.name:
+        return "append_only_cow"
+    return "append_only" if "-v1-" in path.name else "paged_cow"
 
 
 def test_the_recorded_logs_cover_what_engines_do() -> None:
@@ -64,8 +70,10 @@ def test_the_recorded_logs_cover_what_engines_do() -> None:
         "fork-three", "fork-five", "full-prompt", "one-slot-tail", "beam-search", "cancel-midway", "abort",
         "prefix-hit", "prefix-hit-same-step", "evict-and-reuse", "preempt", "preempt-and-resume", "swap-forked-group",
         "parallel-sampling", "speculative", "lookahead", "equal-full-block", "sliding-window", "hybrid",
+        "partial-tail", "partial-tail-shared", "partial-tail-cancelled", "async-scheduling", "async-abort",
+        "async-partial-tail", "async-abort-fenced",
     }  # fmt: skip
-    assert wanted <= {re.sub(r"vllm-[\d.]+-(v0|v1|live)-", "", path.stem) for path in LOGS}
+    assert wanted <= {re.sub(r"vllm-[\d.]+-(live-)?(v0-|v1-)?(cow-)?", "", path.stem) for path in LOGS}
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:

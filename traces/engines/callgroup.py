@@ -38,6 +38,7 @@ class Fact:
     kind: FactKind
     place: Place
     hash: str | None = None
+    group: int = 0  # whose identity is dropped
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Seal:
     hash: str
     parent: str | None
     slots: int | None = None  # how many slots, from the first; None is the whole block
+    group: int = 0  # where no table shows the block
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,14 @@ class EngineCall:
     def gave_back(self, place: Place) -> None:
         self.facts.append(Fact("free", place))
 
-    def dropped(self, place: Place, identity: str) -> None:
-        self.facts.append(Fact("evict", place, identity))
+    def dropped(self, place: Place, identity: str, group: int = 0) -> None:
+        self.facts.append(Fact("evict", place, identity, group))
 
     def found(self, place: Place, identity: str) -> None:
         self.facts.append(Fact("hit", place, identity))
 
-    def sealed(self, place: Place, identity: str, parent: str | None, slots: int | None = None) -> None:
-        self.seals.append(Seal(place, identity, parent, slots))
+    def sealed(self, place: Place, identity: str, parent: str | None, slots: int | None = None, group: int = 0) -> None:
+        self.seals.append(Seal(place, identity, parent, slots, group))
 
     def touched(self) -> list[Place]:
         """Every block that this call names, each once, in order of appearance."""

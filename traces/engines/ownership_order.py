@@ -119,6 +119,8 @@ class _Writer:
         table = self._account(fact.place)
         if table is not None and fact.kind != "evict":
             fields |= whose(table)
+        if fact.group:
+            fields["group"] = str(fact.group)
         self.taken[fact.place] += fact.kind != "evict"
         self.out.emit(fact.kind, **fields)
 
@@ -194,6 +196,8 @@ class _Writer:
         holder = self._holder(seal.place)
         if holder is not None:
             fields |= whose(holder)
+        elif seal.group:
+            fields["group"] = str(seal.group)
         if seal.parent is not None:
             fields["parent"] = seal.parent
         if seal.slots is not None:

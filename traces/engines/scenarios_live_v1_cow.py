@@ -22,30 +22,31 @@ def engine(blocks: int = 24, budget: int = 256, model: Mapping[str, object] = CO
     """An `LLM` with `blocks` blocks, that schedules at most `budget` tokens a step."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = "1"
+    settings = {"block_size": SLOTS, "async_scheduling": False} | settings
+    longest = min(512, (blocks - 1) * settings["block_size"])
     with tempfile.TemporaryDirectory() as folder:
         return importlib.import_module("vllm").LLM(
             model=str(write_config(Path(folder), model)), load_format="dummy", dtype="bfloat16", seed=7,
-            enforce_eager=True, max_model_len=512, max_num_seqs=8, max_num_batched_tokens=budget,
-            enable_prefix_caching=True, num_gpu_blocks_override=blocks, **{"block_size": SLOTS} | settings,
+            enforce_eager=True, max_model_len=longest, max_num_seqs=8, max_num_batched_tokens=budget,
+            enable_prefix_caching=True, num_gpu_blocks_override=blocks, **settings,
         )  # fmt: skip
 
 
 def hybrid(blocks: int = 32, **settings: Any) -> Any:
-    return engine(
-        blocks, model=HYBRID, block_size=64, mamba_cache_mode="align", prefix_match_unit=UNIT, **settings
-    )  # fmt: skip
+    return engine(blocks, model=HYBRID, block_size=64, mamba_cache_mode="align", prefix_match_unit=UNIT, **settings)
 
 
 def ahead() -> None:
-    """The CPU platform switches asynchronous scheduling off; here it stays on."""
+    """The CPU platform switches asynchronous scheduling off; from here on it stays as asked."""
     platform = importlib.import_module("vllm.platforms.cpu").CpuPlatform
     check = platform.check_and_update_config.__func__
     if getattr(check, "kvsan_ahead", False):
         return
 
     def checked(cls: Any, config: Any) -> None:
+        asked = config.scheduler_config.async_scheduling
         check(cls, config)
-        config.scheduler_config.async_scheduling = True
+        config.scheduler_config.async_scheduling = asked
 
     checked.kvsan_ahead = True  # type: ignore[attr-defined]  # a mark on a function object
     platform.check_and_update_config = classmethod(checked)
@@ -153,11 +154,30 @@ def async_partial_tail() -> None:
     generate(llm, *([*tokens(98), 101 + n] for n in range(2)), max_tokens=4)
 
 
+def partial_tail_without_copies() -> None:
+    """The worker forgets the copies that the scheduler ordered: the second request reads a tail that nobody filled."""
+    worker: Any = importlib.import_module("vllm.v1.worker.gpu_model_runner")
+    copies, worker.copy_kv_cache_blocks_inplace = worker.copy_kv_cache_blocks_inplace, lambda *_: None
+    try:
+        partial_tail()
+    finally:
+        worker.copy_kv_cache_blocks_inplace = copies
+
+
 SCENARIOS: dict[str, Callable[[], None]] = {
     scenario.__name__: scenario
     for scenario in (
         full_prompt, prefix_hit, prefix_hit_same_step, parallel_sampling, chunked_prefill, evict_and_reuse,
         preempt_and_resume, abort_midway, partial_tail, partial_tail_shared, async_scheduling, async_abort,
-        async_partial_tail,
+        async_partial_tail, partial_tail_without_copies,
     )
 }  # fmt: skip
+
+REJECTED: dict[str, dict[str, object]] = {
+    "partial_tail_without_copies": {
+        "x_expect": "VIOLATED",
+        "x_rule": "read_is_initialised",
+        "x_provenance": "vLLM 0.32.0 itself, with a worker made to forget its copies",
+    }
+}
+"""What is expected of scenarios that show a fault."""

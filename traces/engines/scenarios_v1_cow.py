@@ -96,7 +96,8 @@ class Engine:
         """Schedule one step and launch it; process the output of the oldest beyond `ahead` steps."""
         scheduled = self.scheduler.schedule()
         self.step_count += 1
-        launch_copies(getattr(self.scheduler.kv_cache_manager, MARK, None), scheduled)
+        recorder = getattr(self.scheduler.kv_cache_manager, MARK, None)
+        launch_copies(recorder, scheduled, scheduled.kv_cache_block_copies)
         names = list(scheduled.num_scheduled_tokens)
         output = importlib.import_module("vllm.v1.outputs").ModelRunnerOutput(
             req_ids=names,

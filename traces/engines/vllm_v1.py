@@ -136,7 +136,7 @@ def _around_evict(original: Any, self: Any, block: Any) -> Any:
 
 def _dropped(recorder: V1Recorder, block: int, identity: Any) -> None:
     name = recorder.hashes.of(identity)
-    recorder.fact(lambda call: call.dropped(("gpu", block), name))
+    recorder.fact(lambda call: call.dropped(("gpu", block), name, identity.group_id))
     if identity not in recorder.pool.cached_block_hash_to_block:
         recorder.hashes.forget(identity)
 

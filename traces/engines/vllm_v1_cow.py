@@ -180,7 +180,12 @@ def _inserted(pool: Any, recorder: V1CowRecorder, key: Any, block: Any, tokens: 
 
 def _removed(self: Any, identities: list[Any], block: Any) -> None:
     if recorder := recorder_of(self):
-        recorder.dropped(block.block_id, identities)
+        recorder.dropped(block.block_id, _grouped(identities))
+
+
+def _grouped(identities: list[Any]) -> list[tuple[Any, int]]:
+    group = importlib.import_module("vllm.v1.core.kv_cache_utils").get_group_id
+    return [(identity, group(identity)) for identity in identities]
 
 
 def _around_full(original: Any, self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -199,7 +204,7 @@ def _around_reset(original: Any, self: Any) -> Any:
     done = original(self)
     if recorder is not None and done:
         for number, identities in standing.items():
-            WATCH.run(recorder.dropped, number, identities)
+            WATCH.run(recorder.dropped, number, _grouped(identities))
     return done
 
 
@@ -237,8 +242,15 @@ def _around_move(original: Any, self: Any, src_block: Any, dst_block: Any) -> An
 
 def _hook_scheduler() -> None:
     scheduler = importlib.import_module("vllm.v1.core.sched.scheduler").Scheduler
+    after(scheduler, "__init__", _check)
     wrap(scheduler, "_free_cow_retained_blocks", _around_copy_ends)
     wrap(scheduler, "_drain_deferred_frees", _around_drain)
+
+
+def _check(scheduler: Any, *_: Any, **__: Any) -> None:
+    """Raises: NotImplementedError, which ends the recording with a word, where half the story would be told."""
+    if scheduler.num_spec_tokens or scheduler.connector is not None:
+        raise NotImplementedError("speculative tokens and KV connectors of vLLM 0.32.0 are not recorded yet")
 
 
 def _around_copy_ends(original: Any, self: Any, blocks: list[Any], fence_seq: int) -> Any:

@@ -119,13 +119,15 @@ class V1CowRecorder(V1Recorder):
         tokens = self.reach.setdefault(identity, tokens if tokens is not None else size)
         slots = tokens - (-(-tokens // size) - 1) * size
         name, before = self.hashes.of(identity), self.hashes.known(parent)
-        self.fact(lambda call: call.sealed(("gpu", block.block_id), name, before, slots if slots < size else None))
+        covers = slots if slots < size else None
+        self.fact(lambda call: call.sealed(("gpu", block.block_id), name, before, covers, group))
 
-    def dropped(self, block: int, identities: list[Any]) -> None:
-        for identity in identities:
+    def dropped(self, block: int, identities: list[tuple[Any, int]]) -> None:
+        """identities: each with its cache group."""
+        for identity, group in identities:
             name, place = self.hashes.of(identity), ("gpu", block)
             self.gone.append(identity)
-            self.fact(lambda call, p=place, n=name: _drop(call, p, n))
+            self.fact(lambda call, p=place, n=name, g=group: _drop(call, p, n, g))
 
     # Copies on write ---------------------------------------------------------------------------------------------
 
@@ -212,10 +214,10 @@ def _start(row: list[Any]) -> int:
     return next((pos for pos, place in enumerate(row) if place is not None), 0)
 
 
-def _drop(call: EngineCall, place: tuple[str, int], name: str) -> None:
+def _drop(call: EngineCall, place: tuple[str, int], name: str, group: int) -> None:
     """An identity that this very call registered has not been told yet, and never was one."""
     own = [seal for seal in call.seals if (seal.place, seal.hash) == (place, name)]
     if own:
         call.seals.remove(own[0])
     else:
-        call.dropped(place, name)
+        call.dropped(place, name, group)

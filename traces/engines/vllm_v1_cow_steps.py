@@ -45,6 +45,8 @@ def install(version: str) -> None:
     wrap(scheduler, "update_from_output", _around_update)
     with contextlib.suppress(ImportError):  # then nothing can be launched here
         runner = importlib.import_module("vllm.v1.worker.gpu_model_runner").GPUModelRunner
+        worker: Any = importlib.import_module("vllm.v1.worker.gpu_model_runner")
+        worker.copy_kv_cache_blocks_inplace = _told_copies(worker.copy_kv_cache_blocks_inplace)
         wrap(runner, "_update_states", _around_states)
         after(runner, "_prepare_inputs", _prepared)
         wrap(runner, "_model_forward", _around_forward)
@@ -76,24 +78,41 @@ def new_op(recorder: V1CowRecorder, scheduler_output: Any) -> str:
 # Copies that the scheduler ordered -------------------------------------------------------------------------------
 
 
-def launch_copies(recorder: V1CowRecorder | None, scheduler_output: Any) -> None:
+def launch_copies(recorder: V1CowRecorder | None, scheduler_output: Any, copies: Any) -> None:
     """One launch of the copies, unordered with each other."""
-    copies = scheduler_output.kv_cache_block_copies
     if recorder is None or not copies:
         return
     op = new_op(recorder, scheduler_output)
     for copy in copies:
         source, target = copy.src_block_id, copy.dst_block_id
-        group = recorder.group_of_copy.pop((source, target))
+        group = recorder.group_of_copy.pop((source, target), 0)
         slots = [0, recorder.managers[group].block_size]
         recorder.log.emit("copy", op=op, stream=STREAM, src=source, dst=target, slots=slots, **_in(group))
 
 
+_stepping: list[Any] = []  # the scheduler's output that a worker is taking in
+
+
 def _around_states(original: Any, self: Any, scheduler_output: Any) -> Any:
-    """The copies are launched inside, before anything else that this step does to the cache, the zeroes aside."""
-    if RECORDERS:
-        WATCH.run(launch_copies, RECORDERS[-1], scheduler_output)
-    return original(self, scheduler_output)
+    _stepping.append(scheduler_output)
+    try:
+        return original(self, scheduler_output)
+    finally:
+        _stepping.pop()
+
+
+def _told_copies(original: Any) -> Any:
+    """The worker's own copying, told where it is launched. Hooked once."""
+    if getattr(original, "kvsan_hook", False):
+        return original
+
+    def copy(caches: Any, blocks: int, copies: Any) -> None:
+        if RECORDERS and _stepping:
+            WATCH.run(launch_copies, RECORDERS[-1], _stepping[-1], copies)
+        original(caches, blocks, copies)
+
+    copy.kvsan_hook = True  # type: ignore[attr-defined]  # a mark on a function object
+    return copy
 
 
 def _in(group: int) -> dict[str, object]:

@@ -54,7 +54,11 @@ class V1Recorder:
     def header(self) -> dict[str, Any]:
         """The header fields that differ between generations."""
         groups: dict[str, object] = {str(group): {} for group in range(1, self.book.groups)}
-        fields: dict[str, Any] = {"discipline": "append_only", "block_size": self.manager.block_size, "ref_counts": "owners"}
+        fields: dict[str, Any] = {
+            "discipline": "append_only",
+            "block_size": self.manager.block_size,
+            "ref_counts": "owners",
+        }
         return fields | ({"groups": groups} if groups else {})
 
     def start(self, branch: str | None) -> EngineCall:
