@@ -11,13 +11,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any  # handlers of many record types
 
-from kvsan.spec.ownership.accesses import ORDER_RULES, Use
+from kvsan.spec.ownership.accesses import ORDER_RULES, Use, slots_attended
 from kvsan.spec.ownership.rules import read_is_initialised
 from kvsan.traces import events as ev
 
-from .attention import Attention
+from .attention import POSITION, POSITION_BITS, Attention
 from .clocks import Clocks
-from .history import History, Race
+from .history import MIXED, NOBODY, History, Race
 
 if TYPE_CHECKING:
     from kvsan.checker.replay.feed import Feed
@@ -52,7 +52,7 @@ Breach = Race | Unwritten
 class Order:
     """`line` is set before each event; `breaches` fills up when the failures get a MARK, and is drained by the caller.
 
-    distrusted: rows whose length is known to be wrong. checked: pairs or positions judged, by the number of the rule.
+    distrusted: rows whose length is known to be wrong. one_thread: no event names a thread.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Order:
         failures: list[tuple[int, tuple[int, ...]]],
         unreliable: frozenset[str],
         distrusted: set[int],
+        one_thread: bool = False,
     ) -> None:
         self.feed, self.failures, self.distrusted = feed, failures, distrusted
         self.line = 0
@@ -69,14 +70,20 @@ class Order:
         self.shows_tables = not unreliable & {"table", "places", "held"}
         self.shows_length = "length" not in unreliable
         self.state, self.fuzzy = feed.state, feed.fuzzy
-        self.clocks = Clocks(legacy)
+        self.clocks = Clocks(legacy, one_thread)
         self.history = History(self.clocks)
         self.attention = Attention(self.history, self.state["block_size"])
+        self.blocks, self.rows = self.history.blocks, self.attention.rows
         self.unsure: dict[int, int] = {}
         self.unwritten: list[Unwritten] = []
-        self.copied: list[tuple[int, int]] = []
-        self.checked = self.history.checked
+        self.copied: tuple[int, list[tuple[int, int]]] = (0, [])
+        self.checked_positions = 0
+        self.fuzzy_blocks = self.fuzzy["Block"]
         self.plain: dict[type, Handler] = dict(feed.handlers)
+        self.plain_write, self.plain_read = self.plain[ev.Write], self.plain[ev.Read]
+        self.block_ids, self.row_ids, self.null = feed.blocks, feed.branches, feed.null
+        self.table, self.sizes, self.written = self.state["table"], self.state["block_size"], self.state["written"]
+        self.window_from = self.state["window_from"]
         for kind in (ev.Write, ev.Read, ev.Copy, ev.Step):
             feed.handlers[kind] = self._first
 
@@ -100,6 +107,13 @@ class Order:
         self.attention.forget(block)
 
     @property
+    def checked(self) -> list[int]:
+        """Pairs and positions judged, by the number of the rule."""
+        total = self.history.checked
+        total[INITIALISED] += self.checked_positions
+        return total
+
+    @property
     def breaches(self) -> Sequence[Breach]:
         """What the latest event broke; draining."""
         found: list[Breach] = [*self.history.races, *self.unwritten]
@@ -107,8 +121,14 @@ class Order:
         self.unwritten.clear()
         return found
 
+    @property
+    def copies(self) -> list[tuple[int, int]]:
+        """What the event copied, from block to block: a breach is passed on by copies."""
+        line, copies = self.copied
+        return copies if line == self.line else []
+
     def _report(self) -> None:
-        """`copied` holds what the event copied, for the breaches that its copies pass on."""
+        """Wakes the caller."""
         if self.history.races or self.unwritten:
             self.failures.append((MARK, ()))
 
@@ -116,10 +136,10 @@ class Order:
 
     def on_alloc(self, e: ev.Alloc) -> None:
         self.plain[ev.Alloc](e)
-        lives, unsure = self.history.lives, self.unsure
+        history, unsure = self.history, self.unsure
         for raw in (e.block,) if isinstance(e.block, int) else e.block:
             b = self.feed.block(raw, e.pool)
-            lives[b] = lives.get(b, 0) + 1
+            history.begin(b)
             unsure.pop(b, None)
             self.clocks.hand_over(e.thread, b)
 
@@ -180,8 +200,8 @@ class Order:
                 self.attention.leave(r, p, b)
             elif new <= p < old:
                 self.attention.enter(r, p, b)
-        row = self.attention.row(r)
-        row.dirty.update(range(new, min(old, row.upto // self.state["block_size"][r] + 1)))
+        if new < old:
+            self.attention.row(r).lane = NOBODY  # the next read looks at everything
 
     def _on_end(self, e: ev.Finish | ev.Cancel | ev.Preempt) -> None:
         for r in self.feed.rows.get(e.branch, ()):
@@ -193,29 +213,40 @@ class Order:
     # --- accesses -----------------------------------------------------------------------------------------------------
 
     def on_write(self, e: ev.Write) -> None:
-        self.plain[ev.Write](e)
-        self.clocks.launch(e.thread, e.op, e.stream)
-        self.copied.clear()
+        self.plain_write(e)
+        op, clocks = e.op, self.clocks
+        running = clocks.ops.get(op)
+        if running is None or running.epoch != clocks.epoch or running.thread != e.thread:
+            clocks.launch(e.thread, op, e.stream)
+        else:
+            clocks.now, clocks.at, clocks.known = running.point
         lo, hi = e.slots
         raw = e.block
-        if type(raw) is int and e.pool is None and raw != self.feed.null:  # the hot path of most logs
-            self._write(self.feed.block(raw), lo, hi, Use.WRITE, e.op)
+        if type(raw) is int and e.pool is None and raw != self.null:  # the hot path of most logs
+            self._write(self.block_ids[raw], lo, hi, Use.WRITE, op)
         else:
             for b in self.feed.several(raw, e.pool):
-                self._write(b, lo, hi, Use.WRITE, e.op)
-        self._report()
+                self._write(b, lo, hi, Use.WRITE, op)
+        if self.history.races:
+            self._report()
 
     def on_read(self, e: ev.Read) -> None:
-        self.plain[ev.Read](e)
-        self.clocks.launch(e.thread, e.op, e.stream)
-        self.copied.clear()
+        self.plain_read(e)
+        op, clocks = e.op, self.clocks
+        running = clocks.ops.get(op)
+        if running is None or running.epoch != clocks.epoch or running.thread != e.thread:
+            clocks.launch(e.thread, op, e.stream)
+        else:
+            clocks.now, clocks.at, clocks.known = running.point
         if e.branch is not None:
-            self._attend(self.feed.row(e.branch, e.group), e.upto, e.op)
+            r = self.row_ids[e.branch] if e.group is None else self.feed.row(e.branch, e.group)
+            self._attend(r, e.upto, op)
         elif e.block is not None:
             for b in self.feed.several(e.block, e.pool):
                 lo, hi = (0, self.state["slots_of"][b]) if e.slots is None else e.slots
-                self._read(b, lo, hi, Use.TRANSFER, e.op)
-        self._report()
+                self._read(b, lo, hi, Use.TRANSFER, op)
+        if self.history.races or self.unwritten:
+            self._report()
 
     def on_copy(self, e: ev.Copy) -> None:
         src_pool = e.pool if e.src_pool is None else e.src_pool
@@ -225,7 +256,7 @@ class Order:
             self.plain[ev.Copy](e)
             return
         self.plain[ev.Copy](e)
-        self.copied.clear()
+        self.copied = (self.line, [])
         self._copy(self.feed.block(e.src, src_pool), self.feed.block(e.dst, dst_pool), *e.slots, e.op)
         self._report()
 
@@ -233,7 +264,7 @@ class Order:
         self.plain[ev.Step](e)
         feed, pool, group, op = self.feed, e.pool, e.group, e.op
         self.clocks.launch(e.thread, op, e.stream)
-        self.copied.clear()
+        self.copied = (self.line, [])
         for src, dst, lo, hi in e.copies:
             if not (feed.is_null(src, pool) or feed.is_null(dst, pool)):
                 self._copy(feed.block(src, pool), feed.block(dst, pool), lo, hi, op)
@@ -256,25 +287,41 @@ class Order:
                 self.unsure[b] &= ~((1 << hi) - (1 << lo))
 
     def _write(self, b: int, lo: int, hi: int, use: int, op: Hashable | None) -> None:
-        if self.fuzzy["Block"][b] & TAINTED:
+        if self.fuzzy_blocks[b] & TAINTED:
             return
         mask = (1 << hi) - (1 << lo)
-        self.history.write(b, mask, use, self.line, op)
-        self.attention.written(b, lo, mask, use, self.line, op)
-        if b in self.unsure and use != Use.COPY_TARGET:
+        block = self.blocks.get(b)
+        if block is None:
+            block = self.history.block(b)
+        line, now = self.line, self.clocks.now
+        if block.union & mask:
+            self.history.cover(block, b, mask, use, line, op)
+        block.accesses.append((mask, now, self.clocks.at, block.life, use, line, op))
+        block.union |= mask
+        block.seen |= 1 << use
+        if block.lane != now:
+            block.lane = now if block.lane == NOBODY else MIXED
+        for key, turn in block.holders.items():  # their branches look at the block once more
+            r, p = key >> POSITION_BITS, key & POSITION
+            row = self.rows[r]
+            row.dirty.add(p)
+            if row.reach > p * self.sizes[r] + lo:
+                found = self.attention.reaching(row, turn, self.sizes[r], p, mask, block.life)
+                self.history.against_attention(b, found, use, line, op, r)
+        if self.unsure and b in self.unsure and use != Use.COPY_TARGET:
             self.unsure[b] &= ~mask
 
     def _read(self, b: int, lo: int, hi: int, use: int, op: Hashable | None) -> None:
-        if not self.fuzzy["Block"][b] & TAINTED:
+        if not self.fuzzy_blocks[b] & TAINTED:
             self.history.read(b, (1 << hi) - (1 << lo), use, self.line, op)
 
     def _copy(self, src: int, dst: int, lo: int, hi: int, op: Hashable | None) -> None:
         """Reads the source, writes the target. Whether the target's slots are written is as sure as the source's."""
         if src == dst:
             return
-        self.copied.append((src, dst))
+        self.copied[1].append((src, dst))
         mask = (1 << hi) - (1 << lo)
-        doubt = mask if self.fuzzy["Block"][src] else self.unsure.get(src, 0) & mask
+        doubt = mask if self.fuzzy_blocks[src] else self.unsure.get(src, 0) & mask
         if doubt or dst in self.unsure:
             self.unsure[dst] = (self.unsure.get(dst, 0) & ~mask) | doubt
         self._read(src, lo, hi, Use.COPY_SOURCE, op)
@@ -286,37 +333,51 @@ class Order:
             if not self.shows_length or r in self.distrusted:
                 return
             upto = self.state["length"][r]
-        state, attention, history = self.state, self.attention, self.history
-        table, size, start = state["table"][r], state["block_size"][r], state["window_from"][r]
-        written, fuzzy, unsure = state["written"], self.fuzzy["Block"], self.unsure
-        skipped, last = state["skipped"][r], None
-        for p in attention.positions(r, upto, start):
+        attention = self.attention
+        table, size, now = self.table[r], self.sizes[r], self.clocks.now
+        written, fuzzy, judged = self.written, self.fuzzy_blocks, self.shows_writes
+        row = self.rows.get(r)
+        if row is None:
+            row = attention.row(r)
+        for p in attention.positions(row, size, upto, self.window_from[r]):
             b = table.get(p, NONE)
             if b == NONE:
-                if p in skipped:
+                if p in self.state["skipped"][r]:
                     continue
                 self._no_entry(r, p)
-                last = max((*table, *skipped), default=-1) if last is None else last
-                if p > last:
-                    break  # no entry follows: the first that is missing stands for all
-                continue
-            if fuzzy[b] & TAINTED:
-                continue
+                for further in sorted(at for at in table if p < at and at * size < upto):
+                    self._attend_entry(r, further, table[further], upto, op)
+                break
             count = upto - p * size
             mask = (1 << (count if count < size else size)) - 1
-            history.judge(b, mask, Use.ATTENTION, self.line, op, r)
-            if self.shows_writes and not fuzzy[b]:
-                missing = mask & ~written[b]
-                if missing and unsure:
-                    missing &= ~unsure.get(b, 0)
-                self.checked[INITIALISED] += 1
-                if missing:
-                    self.unwritten.append(Unwritten(b, r, p, missing, self.clocks.now))
-        attention.read(r, upto, self.line, op)
+            block = self.blocks.get(b)
+            if (block is None or block.lane == now) and not fuzzy[b] and not (judged and mask & ~written[b]):
+                self.checked_positions += judged  # all is well, on the hot path
+                if block is not None and block.union & mask:
+                    self.history.tally[block.seen] += 1
+            else:
+                self._attend_entry(r, p, b, upto, op)
+        attention.read(row, upto, self.line, op)
+
+    def _attend_entry(self, r: int, p: int, b: int, upto: int, op: Hashable | None) -> None:
+        """Attention over the first `upto` tokens of a row, at one of its entries."""
+        if self.fuzzy_blocks[b] & TAINTED:
+            return
+        mask = (1 << slots_attended(self.sizes[r], upto, p)) - 1
+        self.history.judge(b, mask, Use.ATTENTION, self.line, op, r)
+        if self.shows_writes and not self.fuzzy_blocks[b]:
+            self.checked_positions += 1
+            if mask & ~self.written[b]:
+                self._unwritten(b, r, p, mask & ~self.written[b])
+
+    def _unwritten(self, b: int, r: int, p: int, mask: int) -> None:
+        missing = mask & ~self.unsure.get(b, 0)
+        if missing:
+            self.unwritten.append(Unwritten(b, r, p, missing, self.clocks.now))
 
     def _no_entry(self, r: int, p: int) -> None:
         if self.shows_tables and not self.fuzzy["Branch"][r]:
-            self.checked[INITIALISED] += 1
+            self.checked_positions += 1
             self.unwritten.append(Unwritten(None, r, p, 0, self.clocks.now))
 
     # --- what orders --------------------------------------------------------------------------------------------------

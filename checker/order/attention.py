@@ -8,11 +8,11 @@ written meanwhile; only where no such read comes before it, the whole table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from kvsan.spec.ownership.accesses import Use, slots_attended
 
-from .history import Access, History
+from .history import History, Kept
 
 POSITION_BITS = 63  # the format's largest position
 POSITION = (1 << POSITION_BITS) - 1
@@ -29,12 +29,15 @@ class Reach:
 
 
 class Row:
-    """What is known of the reads of one row. `lane`, `at`, `upto`: the last read that was looked at whole."""
+    """What is known of the reads of one row. `lane`, `at`, `upto`: the last read that was looked at whole.
 
-    __slots__ = ("at", "dirty", "lane", "reads", "turn", "upto")
+    reach: no kept read reaches further. dirty: positions to look at once more.
+    """
+
+    __slots__ = ("at", "dirty", "lane", "reach", "reads", "turn", "upto")
 
     def __init__(self) -> None:
-        self.lane, self.at, self.upto, self.turn = -1, 0, 0, 0
+        self.lane, self.at, self.upto, self.turn, self.reach = -1, 0, 0, 0, 0
         self.reads: list[Reach] = []
         self.dirty: set[int] = set()
 
@@ -45,7 +48,6 @@ class Attention:
     def __init__(self, history: History, sizes: list[int]) -> None:
         self.history, self.clocks, self.sizes = history, history.clocks, sizes
         self.rows: dict[int, Row] = {}
-        self.holders: dict[int, dict[int, int]] = {}
 
     def row(self, r: int) -> Row:
         known = self.rows.get(r)
@@ -57,22 +59,19 @@ class Attention:
 
     def enter(self, r: int, p: int, block: int) -> None:
         row = self.row(r)
-        self.holders.setdefault(block, {})[r << POSITION_BITS | p] = row.turn
+        self.history.block(block).holders[r << POSITION_BITS | p] = row.turn
         row.dirty.add(p)
 
     def leave(self, r: int, p: int, block: int) -> None:
         """The entry goes, or falls below the window: the reads since it was made stay with the block."""
         row = self.row(r)
         row.dirty.add(p)
-        holders = self.holders.get(block)
-        turn = None if holders is None else holders.pop(r << POSITION_BITS | p, None)
+        turn = self.history.block(block).holders.pop(r << POSITION_BITS | p, None)
         if turn is None:
             return
-        if not holders:
-            del self.holders[block]
         for read in row.reads:
             count = slots_attended(self.sizes[r], read.upto, p)
-            if read.turn > turn and count:
+            if read.turn > turn and count and not self.clocks.settled(read.lane, read.at):
                 mask = (1 << count) - 1
                 self.history.keep_read(block, mask, Use.ATTENTION, read.lane, read.at, read.line, read.op)
 
@@ -82,64 +81,63 @@ class Attention:
 
     def forget(self, block: int) -> None:
         """The block is not trusted: nobody's entry any more."""
-        for key in self.holders.pop(block, ()):
-            self.row(key >> POSITION_BITS).dirty.discard(key & POSITION)
+        self.history.block(block).holders.clear()
 
     # --- reads and writes ---------------------------------------------------------------------------------------------
 
-    def written(self, block: int, lo: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
-        """A write, compared with the attention of the branches that hold the block; they look at it once more."""
-        holders = self.holders.get(block)
-        if holders is None:
-            return
-        for key, turn in holders.items():
-            r, p = key >> POSITION_BITS, key & POSITION
-            row = self.rows[r]
-            row.dirty.add(p)
-            reads = row.reads
-            if reads:
-                first = p * self.sizes[r] + lo
-                if any(read.turn > turn and read.upto > first for read in reads):
-                    found = self._reaching(reads, turn, self.sizes[r], p, mask, self.history.lives.get(block, 0))
-                    self.history.against_attention(block, found, use, line, op, r)
-
-    def _reaching(self, reads: list[Reach], turn: int, size: int, p: int, mask: int, life: int) -> Iterator[Access]:
-        for read in reads:
+    def reaching(self, row: Row, turn: int, size: int, p: int, mask: int, life: int) -> Iterator[Kept]:
+        """The kept reads of a row that reach into these slots of the entry that was made at `turn` at position p."""
+        for read in row.reads:
             touched = mask & ((1 << slots_attended(size, read.upto, p)) - 1)
             if read.turn > turn and touched:
-                yield Access(touched, read.lane, read.at, life, Use.ATTENTION, read.line, read.op)
+                yield touched, read.lane, read.at, life, Use.ATTENTION, read.line, read.op
 
     def lost(self, block: int) -> None:
         """The block's contents changed: whoever holds it looks at it once more."""
-        for key in self.holders.get(block, ()):
+        for key in self.history.block(block).holders:
             self.rows[key >> POSITION_BITS].dirty.add(key & POSITION)
 
-    def positions(self, r: int, upto: int, start: int) -> Iterator[int]:
-        """The positions that a read of a row's first `upto` tokens has to look at, none below `start`."""
-        row, size, clocks = self.row(r), self.sizes[r], self.clocks
+    def positions(self, row: Row, size: int, upto: int, start: int) -> Iterable[int]:
+        """The positions that a read of a row's first `upto` tokens has to look at, none below `start`; marks it as
+        looked at."""
+        clocks, dirty = self.clocks, row.dirty
         end = -(-upto // size)
-        if row.lane == clocks.now or clocks.known.get(row.lane, 0) >= row.at > 0:
-            first = max(row.upto // size, start)
-            older = [p for p in row.dirty if start <= p < min(first, end)] if row.dirty else []
-            if upto >= row.upto:
-                row.dirty.clear()
-                row.upto = upto
-            elif older:
-                row.dirty.difference_update(p for p in older if (p + 1) * size <= upto)
-            row.lane, row.at = clocks.now, clocks.at
-            older.sort()
-            yield from older
-            yield from range(first, end)
-        else:
-            row.dirty.clear()
+        if row.lane != clocks.now and not clocks.known.get(row.lane, 0) >= row.at > 0:
+            dirty.clear()
             row.lane, row.at, row.upto = clocks.now, clocks.at, upto
-            yield from range(start, end)
+            return range(start, end)
+        row.lane, row.at = clocks.now, clocks.at
+        first = row.upto // size
+        if first < start:
+            first = start
+        if upto < row.upto:
+            older = sorted(p for p in dirty if start <= p < min(first, end))
+            dirty.difference_update([p for p in older if (p + 1) * size <= upto])
+            return [*older, *range(first, end)]
+        row.upto = upto
+        if not dirty:
+            return range(first, end)
+        if end - first == 1 and len(dirty) == 1 and first in dirty:  # a branch that decodes: its tail was written
+            dirty.clear()
+            return (first,)
+        older = sorted([p for p in dirty if start <= p < first]) if min(dirty) < first else []
+        dirty.clear()
+        return [*older, *range(first, end)] if older else range(first, end)
 
-    def read(self, r: int, upto: int, line: int, op: Hashable | None) -> None:
+    def read(self, row: Row, upto: int, line: int, op: Hashable | None) -> None:
         """Keep a read, in the place of those that it stands for."""
-        row, clocks = self.row(r), self.clocks
+        clocks = self.clocks
+        now, reads = clocks.now, row.reads
         row.turn += 1
-        now, known = clocks.now, clocks.known
-        if row.reads:
-            row.reads = [x for x in row.reads if x.upto > upto or not (x.lane == now or known.get(x.lane, 0) >= x.at)]
-        row.reads.append(Reach(now, clocks.at, upto, row.turn, line, op))
+        if len(reads) == 1 and reads[0].lane == now and reads[0].upto <= upto:  # a branch that decodes
+            read = reads[0]
+            read.at, read.upto, read.turn, read.line, read.op = clocks.at, upto, row.turn, line, op
+            row.reach = upto
+            return
+        known = clocks.known
+        if reads:
+            row.reads = reads = [
+                x for x in reads if x.upto > upto or not (x.lane == now or known.get(x.lane, 0) >= x.at)
+            ]
+        reads.append(Reach(now, clocks.at, upto, row.turn, line, op))
+        row.reach = max(x.upto for x in reads)

@@ -54,21 +54,24 @@ class Point(NamedTuple):
 
 
 class Op:
-    """A launch that may still run."""
+    """A launch that may still run. epoch, thread: when and by whom it was last seen to be running."""
 
-    __slots__ = ("done", "lane", "point")
+    __slots__ = ("done", "epoch", "point", "thread")
 
-    def __init__(self, lane: Timeline, point: Point) -> None:
-        self.lane, self.point, self.done = lane, point, False
+    def __init__(self, point: Point) -> None:
+        self.point, self.done, self.epoch = point, False, -1
+        self.thread: Hashable | None = None
 
 
 class Clocks:
     """The timelines of one log. `launch` sets `now`, `at` and `known`: where the accesses of an event happen.
 
-    legacy: the stream that joins all others, CUDA's legacy default, where there is one.
+    epoch changes when a thread may have learned something: within one, an op id names one launch. legacy: the stream
+    that joins all others, CUDA's legacy default, where there is one. one_thread: the log
+    names no thread but the first.
     """
 
-    def __init__(self, legacy: Hashable | None = None) -> None:
+    def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
         self.legacy = legacy
         self.timelines: list[Timeline] = []
         self.threads: dict[Hashable, Timeline] = {}
@@ -80,6 +83,8 @@ class Clocks:
         self.events: dict[Hashable, Point] = {}
         self.channels: dict[Hashable, list[Point]] = {}
         self.handed: dict[int, Point] = {}
+        self.epoch = 0
+        self.only = self.thread(None) if one_thread else None
         self.now = self.at = 0
         self.known: Known = {}
 
@@ -96,6 +101,11 @@ class Clocks:
             name = "main" if name is None else name
             known = self.threads[name] = self._new(f"thread {name}")
         return known
+
+    def settled(self, number: int, count: int) -> bool:
+        """Everything from here on comes after that place: the only thread knows it."""
+        only = self.only
+        return only is not None and (only.known.get(number, 0) >= count or number == only.number)
 
     def stream(self, name: Hashable) -> Timeline:
         known = self.streams.get(name)
@@ -133,6 +143,7 @@ class Clocks:
 
     def _hear(self, host: Timeline, number: int, count: int, known: Known) -> None:
         """A thread learns that a stream has got so far."""
+        self.epoch += 1
         if host.known.get(number, 0) < count:
             host.learn(number, count, known)
 
@@ -164,8 +175,9 @@ class Clocks:
             lane = self._apart(host) if stream is None else self.stream(stream)
             self._enqueue(lane, host)
             lane.shared = True
-            running = self._keep(op, Op(lane, Point(lane.number, lane.count, lane.known)))
+            running = self._keep(op, Op(Point(lane.number, lane.count, lane.known)))
         self.now, self.at, self.known = running.point
+        running.epoch, running.thread = self.epoch, thread
 
     def _follow(self, host: Timeline, lane: Timeline) -> None:
         """The thread waited for the launch that it alone put behind what it knew: it learns one count, no more."""
@@ -196,6 +208,7 @@ class Clocks:
 
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
+        self.epoch += 1
         running, host = self.ops.get(op), self.thread(thread)
         if running is not None:
             self._hear(host, *running.point)
@@ -240,14 +253,18 @@ class Clocks:
 
     def await_(self, thread: Hashable | None, channel: Hashable) -> None:
         host = self.thread(thread)
+        self.epoch += 1
         for point in self.channels.get(channel, ()):
             host.learn(*point)
 
     def hand_over(self, thread: Hashable | None, block: int) -> None:
         """An alloc or free of the block: it comes after the block's former one, whoever did that."""
+        if self.only is not None:
+            return
         host, former = self.thread(thread), self.handed.get(block)
         if former is not None and former.number != host.number:
             host.learn(*former)
+            self.epoch += 1
         self.handed[block] = self._point(host)
 
     def _point(self, host: Timeline) -> Point:

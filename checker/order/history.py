@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvsan.spec.ownership.accesses import COPYING, ORDER_RULES, WRITING, Use, rule_between, rule_within
+from kvsan.spec.ownership.rules import no_reuse_in_flight
 
 from .clocks import Clocks, Known
 
@@ -29,14 +31,25 @@ WRITES = [Use(u) in WRITING for u in range(USES)]
 COPIES = [Use(u) in COPYING for u in range(USES)]
 
 
-class Access:
+NOBODY, MIXED = -2, -1
+FORMER = 1 << USES
+NO_REUSE = ORDER_RULES.index(no_reuse_in_flight)
+
+
+Kept = tuple[int, int, int, int, int, int, Hashable | None]
+"""An access as it is kept: mask, lane, at, life, use, line, op, as in `Access`. A tuple, for there are many."""
+
+
+class Access(NamedTuple):
     """Accesses to slots of one block, `mask`, at count `at` of timeline `lane`, in the block's `life`."""
 
-    __slots__ = ("at", "lane", "life", "line", "mask", "op", "use")
-
-    def __init__(self, mask: int, lane: int, at: int, life: int, use: int, line: int, op: Hashable | None) -> None:
-        self.mask, self.lane, self.at, self.life = mask, lane, at, life
-        self.use, self.line, self.op = use, line, op
+    mask: int
+    lane: int
+    at: int
+    life: int
+    use: int
+    line: int
+    op: Hashable | None
 
 
 @dataclass(frozen=True)
@@ -54,105 +67,153 @@ class Race:
     branch: int | None = None
 
 
+class Block:
+    """What is kept of a block. life: counts its allocs. lane: the timeline of its accesses, MIXED where they differ.
+
+    union: the slots of all accesses. seen: a bit for each use that occurs among them, and FORMER where one is of a
+    former life; with `lane` it tells that a read has nothing to fear, and what was judged. holders: see `attention`.
+    """
+
+    __slots__ = ("accesses", "holders", "lane", "life", "seen", "union")
+
+    def __init__(self) -> None:
+        self.accesses: list[Kept] = []
+        self.lane, self.life, self.seen, self.union = NOBODY, 0, 0, 0
+        self.holders: dict[int, int] = {}
+
+    def keep(self, accesses: list[Kept]) -> None:
+        """These are all."""
+        self.accesses, self.lane, self.seen, self.union = accesses, NOBODY, 0, 0
+        for mask, lane, _, life, use, _, _ in accesses:
+            self.union |= mask
+            self.seen |= 1 << use | (FORMER if life != self.life else 0)
+            self.lane = lane if self.lane in (NOBODY, lane) else MIXED
+
+
 class History:
     """The accesses of each block. `races` is drained by the caller; `checked` counts judged pairs by rule number."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.kept: dict[int, list[Access]] = {}
-        self.lives: dict[int, int] = {}
+        self.blocks: dict[int, Block] = {}
         self.races: list[Race] = []
-        self.checked = [0] * len(ORDER_RULES)
+        self.pairs = [0] * len(ORDER_RULES)
+        self.tally = [0] * (2 * FORMER)
 
-    def forget(self, block: int) -> None:
-        self.kept.pop(block, None)
+    def block(self, number: int) -> Block:
+        known = self.blocks.get(number)
+        if known is None:
+            known = self.blocks[number] = Block()
+        return known
 
-    def read(self, block: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
+    def begin(self, number: int) -> None:
+        """The block's next life: what is kept is of a former one, and what all that follows comes after is judged."""
+        block = self.block(number)
+        block.life += 1
+        if block.accesses:
+            settled = self.clocks.settled
+            left = [a for a in block.accesses if not settled(a[1], a[2])]
+            self.pairs[NO_REUSE] += len(block.accesses) - len(left)
+            block.keep(left)
+
+    def forget(self, number: int) -> None:
+        self.block(number).keep([])
+
+    @property
+    def checked(self) -> list[int]:
+        """How many pairs were judged, by the number of the rule. A read that finds all accesses of a block on its own
+        timeline is counted once for each kind of pair there."""
+        total = list(self.pairs)
+        for seen, count in enumerate(self.tally):
+            for use in range(USES) if count else ():
+                if seen >> use & 1 and WRITES[use]:
+                    total[BETWEEN[not seen & FORMER][use][Use.ATTENTION]] += count
+        return total
+
+    def read(self, number: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
         """A read that is judged now and kept."""
-        self.judge(block, mask, use, line, op, None)
-        self.keep_read(block, mask, use, self.clocks.now, self.clocks.at, line, op)
+        self.judge(number, mask, use, line, op, None)
+        self.keep_read(number, mask, use, self.clocks.now, self.clocks.at, line, op)
 
-    def judge(self, block: int, mask: int, use: int, line: int, op: Hashable | None, branch: int | None) -> None:
+    def judge(self, number: int, mask: int, use: int, line: int, op: Hashable | None, branch: int | None) -> None:
         """Compare a read with the writes before it."""
-        accesses = self.kept.get(block)
-        if not accesses:
+        block = self.blocks.get(number)
+        if block is None:
             return
         clocks = self.clocks
         now, at, known = clocks.now, clocks.at, clocks.known
-        life, between, checked = self.lives.get(block, 0), BETWEEN, self.checked
-        for a in accesses:
-            if a.mask & mask and WRITES[a.use]:
-                rule = between[a.life == life][a.use][use]
-                if a.lane == now:
-                    if a.at == at and COPIES[use] and COPIES[a.use]:
-                        self._within(block, a, mask, use, line, op)
+        for a in block.accesses:
+            touched, lane, when, life, former, _, _ = a
+            if touched & mask and WRITES[former]:
+                rule = BETWEEN[life == block.life][former][use]
+                if lane == now:
+                    if when == at and COPIES[use] and COPIES[former]:
+                        self._within(number, a, mask, use, line, op)
                         continue
-                elif known.get(a.lane, 0) < a.at:
-                    self._race(rule, block, a, mask, use, line, op, branch)
-                checked[rule] += 1
+                elif known.get(lane, 0) < when:
+                    self._race(rule, number, a, mask, use, line, op, branch)
+                self.pairs[rule] += 1
 
-    def keep_read(self, block: int, mask: int, use: int, lane: int, at: int, line: int, op: Hashable | None) -> None:
+    def keep_read(self, number: int, mask: int, use: int, lane: int, at: int, line: int, op: Hashable | None) -> None:
         """Remember a read, in the place of what it stands for."""
-        accesses = self.kept.setdefault(block, [])
-        gone = False
-        for a in accesses:
-            if a.use == use and a.lane == lane and a.at <= at:
-                a.mask &= ~mask
-                gone = gone or not a.mask
-        if gone:
-            accesses[:] = [a for a in accesses if a.mask]
-        accesses.append(Access(mask, lane, at, self.lives.get(block, 0), use, line, op))
+        block = self.block(number)
+        kept: list[Kept] = []
+        for a in block.accesses:
+            if a[4] == use and a[1] == lane and a[2] <= at:
+                if a[0] & ~mask:
+                    kept.append((a[0] & ~mask, *a[1:]))
+            else:
+                kept.append(a)
+        kept.append((mask, lane, at, block.life, use, line, op))
+        block.keep(kept)
 
-    def write(self, block: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
-        """Compare a write with every access before it, and keep it in the place of those to its slots."""
+    def cover(self, block: Block, number: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
+        """Compare a write with every access before it; it stands for those to its slots."""
         clocks = self.clocks
         now, at, known = clocks.now, clocks.at, clocks.known
-        life, checked = self.lives.get(block, 0), self.checked
-        accesses = self.kept.get(block)
-        if accesses is None:
-            self.kept[block] = [Access(mask, now, at, life, use, line, op)]
-            return
-        gone = False
-        for a in accesses:
-            if a.mask & mask:
-                rule = BETWEEN[a.life == life][a.use][use]
-                if a.lane == now:
-                    if a.at == at and COPIES[use] and COPIES[a.use]:
-                        self._within(block, a, mask, use, line, op)
-                        continue
-                elif known.get(a.lane, 0) < a.at:
-                    self._race(rule, block, a, mask, use, line, op, None)
-                checked[rule] += 1
-                a.mask &= ~mask
-                gone = gone or not a.mask
-        if gone:
-            accesses[:] = [a for a in accesses if a.mask]
-        accesses.append(Access(mask, now, at, life, use, line, op))
+        kept: list[Kept] = []
+        for a in block.accesses:
+            touched, lane, when, life, former, _, _ = a
+            if not touched & mask:
+                kept.append(a)
+                continue
+            rule = BETWEEN[life == block.life][former][use]
+            if lane == now:
+                if when == at and COPIES[use] and COPIES[former]:
+                    self._within(number, a, mask, use, line, op)
+                    kept.append(a)
+                    continue
+            elif known.get(lane, 0) < when:
+                self._race(rule, number, a, mask, use, line, op, None)
+            self.pairs[rule] += 1
+            if touched & ~mask:
+                kept.append((touched & ~mask, *a[1:]))
+        block.keep(kept)
 
-    def _within(self, block: int, a: Access, mask: int, use: int, line: int, op: Hashable | None) -> None:
+    def _within(self, number: int, a: Kept, mask: int, use: int, line: int, op: Hashable | None) -> None:
         """Two copies of one launch."""
-        rule = rule_within(Use(a.use), Use(use))
+        rule = rule_within(Use(a[4]), Use(use))
         if rule is not None:
-            number = ORDER_RULES.index(rule)
-            self.checked[number] += 1
-            self._race(number, block, a, mask, use, line, op, None)
+            broken = ORDER_RULES.index(rule)
+            self.pairs[broken] += 1
+            self._race(broken, number, a, mask, use, line, op, None)
 
     def _race(
-        self, rule: int, block: int, a: Access, mask: int, use: int, line: int, op: Hashable | None, branch: int | None
+        self, rule: int, number: int, a: Kept, mask: int, use: int, line: int, op: Hashable | None, branch: int | None
     ) -> None:
         clocks = self.clocks
-        shared = a.mask & mask
-        earlier = Access(shared, a.lane, a.at, a.life, a.use, a.line, a.op)
-        later = Access(shared, clocks.now, clocks.at, self.lives.get(block, 0), use, line, op)
-        self.races.append(Race(rule, block, earlier, later, clocks.known, branch))
+        shared = a[0] & mask
+        earlier = Access(shared, *a[1:])
+        later = Access(shared, clocks.now, clocks.at, self.blocks[number].life, use, line, op)
+        self.races.append(Race(rule, number, earlier, later, clocks.known, branch))
 
     def against_attention(
-        self, block: int, reads: Iterable[Access], use: int, line: int, op: Hashable | None, branch: int
+        self, number: int, reads: Iterable[Kept], use: int, line: int, op: Hashable | None, branch: int
     ) -> None:
         """Compare a write with the attention of a branch whose table still holds the block; masks: what both touch."""
         clocks = self.clocks
         rule = BETWEEN[True][Use.ATTENTION][use]
         for a in reads:
-            if a.lane != clocks.now and clocks.known.get(a.lane, 0) < a.at:
-                self._race(rule, block, a, a.mask, use, line, op, branch)
-            self.checked[rule] += 1
+            if a[1] != clocks.now and clocks.known.get(a[1], 0) < a[2]:
+                self._race(rule, number, a, a[0], use, line, op, branch)
+            self.pairs[rule] += 1

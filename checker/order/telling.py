@@ -50,7 +50,7 @@ def tell(order: Order, breaches: Iterable[Breach], silent: Iterable[int]) -> lis
             holes.setdefault(breach.branch, breach)
         elif breach.block not in mute and (breach.block not in worst or rank(breach) < rank(worst[breach.block])):
             worst[breach.block] = breach
-    passed_on = spread({b for b, breach in worst.items() if isinstance(breach, Race)} | mute, order.copied)
+    passed_on = spread({b for b, breach in worst.items() if isinstance(breach, Race)} | mute, order.copies)
     worst = {b: breach for b, breach in worst.items() if isinstance(breach, Race) or b not in passed_on}
     groups: dict[tuple[int, ...], list[Breach]] = {}
     for breach in worst.values():

@@ -15,7 +15,7 @@ from kvsan.traces.read import Gap, Log, LogProblem, open_log
 from .again import replay_command
 from .because import explain
 from .coverage import coverage_of
-from .kinds import occurring_kinds
+from .kinds import names_threads, occurring_kinds
 from .memory import memory_log
 from .outcome import Outcome, Violation, place
 from .recorded import recorded_kinds
@@ -89,8 +89,10 @@ class Check:
         occurring, reads = occurring_kinds(self.log, never if header.complete is not None else decides_everything)
         recorded = recorded_kinds(occurring, header.complete, reads)
 
+        one_thread = not names_threads(self.log)
+
         def fresh() -> Replay:
-            return Replay(header, recorded, occurring)
+            return Replay(header, recorded, occurring, one_thread=one_thread)
 
         replay = fresh()
         for name in self.require:

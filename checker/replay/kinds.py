@@ -20,6 +20,8 @@ PARTS = {
 }
 """What a step does, by the fields that are not empty."""
 
+THREAD = b'"thread"'
+
 BRANCH_READ = re.compile(rb'"ev"\s*:\s*"read"[^\n]*"branch"|"branch"[^\n]*"ev"\s*:\s*"read"|"reads"\s*:\s*\[\s*[^\]\s]')
 
 
@@ -52,3 +54,17 @@ def look(text: bytes, kinds: set[str]) -> bool:
     if "step" in kinds:
         kinds.update(kind for kind, part in PARTS.items() if kind not in kinds and part.search(text))
     return "read" in kinds and BRANCH_READ.search(text) is not None
+
+
+def names_threads(log: Log) -> bool:
+    """Whether any event may name its host thread."""
+    for source in log.sources:
+        rest = b""
+        try:
+            for chunk in plain_bytes(source, log.limits):
+                if THREAD in rest + chunk:
+                    return True
+                rest = chunk[-len(THREAD) :]
+        except Broken:
+            pass  # the reading proper will say where and why
+    return False

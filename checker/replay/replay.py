@@ -54,12 +54,18 @@ class Finding:
 class Replay:
     """One pass over one log. `feed_event` performs an event; `findings` and `lints` collect what it broke.
 
-    recorded / occurring / declared: what the log can show, see `recorded.unreliable`.
+    recorded / occurring / declared: what the log can show, see `recorded.unreliable`. one_thread: no event names one.
     """
 
     def __init__(
-        self, header: ev.Trace, recorded: frozenset[str], occurring: frozenset[str], spec: ir.Spec | None = None
+        self,
+        header: ev.Trace,
+        recorded: frozenset[str],
+        occurring: frozenset[str],
+        spec: ir.Spec | None = None,
+        one_thread: bool = False,
     ) -> None:
+        self.one_thread = one_thread
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
         self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
@@ -83,7 +89,9 @@ class Replay:
         self.failures = self.machine.failures
         self.bad_lengths.clear()
         unreliable = self.machine.unreliable
-        self.order = Order(self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths)
+        self.order = Order(
+            self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths, self.one_thread
+        )
         if unknown_past:
             taint_queues(self.feed)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
+from kvsan.checker.replay.kinds import names_threads
 from kvsan.checker.replay.memory import memory_log
 from kvsan.checker.replay.replay import Replay
 from kvsan.spec.ownership.accesses import ORDER_RULES
@@ -19,7 +20,8 @@ def reported(log: list[dict[str, Any]]) -> dict[tuple[int, int], set[str]]:
     """What the analysis says: (line, block) of each breach, and its rule; a root cause speaks for all its blocks."""
     opened = memory_log(log)
     assert opened.header is not None
-    replay = Replay(opened.header, frozenset({"write", "read", "copy", "alloc", "free"}), frozenset())
+    recorded = frozenset({"write", "read", "copy", "alloc", "free"})
+    replay = Replay(opened.header, recorded, frozenset(), one_thread=not names_threads(opened))
     for batch in opened.batches():
         replay.perform(batch)
     assert opened.problem is None
