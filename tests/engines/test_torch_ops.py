@@ -59,6 +59,10 @@ TOUCHED: dict[str, list[dict[str, Any]]] = {
         {"ev": "sync", "stream": "default"},
         {"ev": "write", "branch": "r0", "block": 0, "slots": [0, 4], "pool": "cpu"},
     ],
+    "ask_for_a_number": [
+        {"ev": "read", "op": "k1", "block": 1, "slots": [2, 3], **MAIN},
+        {"ev": "sync", "stream": "default"},
+    ],
 }
 """Program -> its log: an operator's slots, a host copy's wait, and the host's own write at once."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -18,7 +19,7 @@ from fake_cuda import FakeCuda, executions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kvsan.checker import check
-from kvsan.traces.engines.torch_streams import Accesses, Streams
+from kvsan.traces.engines.torch_streams import Accesses, Streams, pools_of
 from kvsan.traces.record import Recorder
 
 HEADER: dict[str, Any] = {
@@ -157,6 +158,40 @@ def test_one_launch_is_one_op_of_its_stream_and_of_who_acts(tmp_path: Path) -> N
         {"ev": "read", "op": "k2", "branch": "r1", "upto": 3, "stream": "default"},
         {"ev": "write", "op": "k3", "holder": "torch", "block": 3, "slots": [0, 4], "stream": "default"},
     ]
+
+
+def test_a_thread_is_named_and_races_with_the_other_unless_a_channel_orders_them(tmp_path: Path) -> None:
+    def run(p: Program, ordered: bool) -> None:
+        def work() -> None:
+            if ordered:
+                p.streams.log.emit("await", channel="queue")
+            p.write(1, stream=p.side)
+
+        p.write(1)
+        p.cuda.current_stream().synchronize()
+        if ordered:
+            p.streams.log.emit("signal", channel="queue")
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        thread.join()
+
+    recorded(lambda p: run(p, False), tmp_path / "run.jsonl")
+    assert lines(tmp_path / "run.jsonl")[-1]["thread"] == "worker"
+    assert [rule for rule, _ in rules(tmp_path / "run.jsonl")] == ["accesses_ordered"]
+    recorded(lambda p: run(p, True), tmp_path / "ordered.jsonl")
+    assert rules(tmp_path / "ordered.jsonl") == []
+
+
+def test_sizes_of_pools_come_from_the_tensors_and_must_agree() -> None:
+    assert pools_of([("gpu", 8, 4), ("gpu", 8, 4), ("cpu", 6, 4)]) == {
+        "blocks": 8,
+        "block_size": 4,
+        "pools": {"cpu": {"blocks": 6, "block_size": 4}},
+    }
+    with pytest.raises(ValueError, match="differ in blocks or slots"):
+        pools_of([("gpu", 8, 4), ("gpu", 8, 2)])
+    with pytest.raises(ValueError, match="pool gpu"):
+        pools_of([("cpu", 8, 4)])
 
 
 def test_the_stand_in_is_itself_again_after_the_recording(tmp_path: Path) -> None:

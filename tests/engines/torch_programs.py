@@ -36,6 +36,9 @@ class Queued(TorchDispatchMode):  # type: ignore[misc]  # torch's class
         aliases = [argument.alias_info for argument in func._schema.arguments if argument.alias_info is not None]
         if not any(self._on_device(tensor) for tensor in args) or (aliases and not aliases[0].is_write):
             return func(*args, **kwargs)
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self.cuda.work(lambda: not self.cuda.current_stream().queue)  # the operator's own wait
+            return func(*args, **kwargs)
         if aliases:
             self.cuda.launch(lambda: func(*args, **kwargs))
             return args[0]
@@ -111,6 +114,10 @@ def swap_to_host(p: Program) -> None:
         p.host[0].fill_(7)
 
 
+def ask_for_a_number(p: Program) -> None:
+    p.keys[1, 2, 0, 0].item()
+
+
 # --- order ------------------------------------------------------------------------------------------------------------
 
 
@@ -168,7 +175,9 @@ def copied_by_a_blocking_call(p: Program) -> None:
     p.keys.index_put_((torch.tensor([1]), torch.tensor([0])), p.token(8))
 
 
-TOUCHES = [store_by_index, store_by_flat_slot, store_through_views, read_by_index, copy_blocks, swap_to_host]
+TOUCHES = [
+    store_by_index, store_by_flat_slot, store_through_views, read_by_index, copy_blocks, swap_to_host, ask_for_a_number,
+]  # fmt: skip
 ORDERS = [
     copied_without_waiting, copied_behind_an_event, overwritten_under_the_copy, overwritten_after_the_host_waited,
     copied_by_a_blocking_call,

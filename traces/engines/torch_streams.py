@@ -1,6 +1,6 @@
 """Record the order that a PyTorch program makes on its CUDA streams, and what it does to its KV tensors there.
 
-    with record_streams("run.jsonl", [(keys, Layout(0, 1)), (values, Layout(0, 1))], blocks=1024, block_size=16) as kv:
+    with record_streams("run.jsonl", [(keys, Layout(0, 1)), (values, Layout(0, 1))]) as kv:
         with kv.acting("r0"):                   # optional: whose writes and copies these are
             serve()                             # the program, unchanged
     # kvsan check run.jsonl
@@ -263,7 +263,7 @@ def record_streams(
     torch = importlib.import_module("torch")
     tensors = [ops.KVTensor(tensor, layout) for tensor, layout in caches]
     fields = {"engine": "torch", "version": str(torch.__version__), "started": "mid_run"}
-    fields |= _pools((kv.layout.pool, kv.cache.blocks, kv.cache.slots) for kv in tensors)
+    fields |= pools_of((kv.layout.pool, kv.cache.blocks, kv.cache.slots) for kv in tensors)
     if blocking_streams:
         fields |= {"legacy_stream": LEGACY}
     with Recorder(path, discipline=discipline, **(fields | header)) as log:
@@ -273,7 +273,7 @@ def record_streams(
             yield streams
 
 
-def _pools(sizes: Iterable[tuple[str, int, int]]) -> dict[str, Any]:
+def pools_of(sizes: Iterable[tuple[str, int, int]]) -> dict[str, Any]:
     """The header's fields for pools of (name, blocks, slots a block)."""
     pools: dict[str, tuple[int, int]] = {}
     for name, blocks, slots in sizes:
