@@ -122,9 +122,9 @@ def _copying(copies: Copies) -> Iterator[None]:
     def forgetful(self: Any, worker_input: Any) -> None:
         execute(self, replace(worker_input, blocks_to_copy=None))
 
-    def one_by_one(keys: list[Any], values: list[Any], pairs: Any) -> None:
-        for pair in reversed(pairs.split(1)):
-            kernel(keys, values, pair)
+    def one_by_one(key_caches: list[Any], value_caches: list[Any], block_mapping: Any) -> None:
+        for pair in reversed(block_mapping.split(1)):
+            kernel(key_caches, value_caches, pair)
 
     if copies == WITHOUT:
         worker.execute_worker = forgetful
