@@ -1,6 +1,7 @@
 """The checker: what the specification is used for.
 
 replay   a recorded log against the rules: `check`
+order    what its synchronisation allows besides what happened, and a witness of it
 report   outcomes as text, JSON, SARIF, JUnit, HTML
 command  what the `kvsan` commands do; `cli` is how they are called
 

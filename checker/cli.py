@@ -78,6 +78,10 @@ def check(
         bool, typer.Option("--quiet", "-q", help="No progress; in text, failures and verdicts only.")
     ] = False,
     color: Annotated[Color, typer.Option(help="Color the text report; auto heeds NO_COLOR.")] = Color.auto,
+    witness: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save there, for each race, a log in which its accesses are turned round."),
+    ] = None,
 ) -> None:
     """Replay logs against the rules, and say what holds.
 
@@ -87,7 +91,9 @@ def check(
     from kvsan.checker.command.check import Request, run
 
     require_, suppress_ = tuple(require or ()), tuple(suppress or ())
-    request = Request(tuple(logs), format, output, until, block, pool, branch, require_, suppress_, quiet, color)
+    request = Request(
+        tuple(logs), format, output, until, block, pool, branch, require_, suppress_, quiet, color, witness
+    )
     raise typer.Exit(run(request))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvsan.checker.order.witness import witness
 from kvsan.checker.replay.check import UsageError, check, known
 from kvsan.checker.replay.life import Life, life_of_block, life_of_branch
 from kvsan.checker.replay.outcome import Outcome
@@ -16,6 +18,7 @@ from kvsan.checker.report.rulebook import rulebook
 from kvsan.checker.report.text import total
 from kvsan.checker.report.view import View, worst
 from kvsan.traces.read import Log, LogProblem, open_logs
+from kvsan.traces.write import write_log
 
 from .progress import Progress
 from .sink import Color, Sink
@@ -39,6 +42,7 @@ class Request:
     suppress: tuple[Path, ...] = ()
     quiet: bool = False
     color: Color = Color.auto
+    witness: Path | None = None
 
     @property
     def shown_block(self) -> str | None:
@@ -118,8 +122,29 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
                 )
             except UsageError as error:  # its header names a discipline that there is not
                 outcome = refused(log, str(error))
+            if request.witness is not None and not outcome.interrupted:
+                save_witnesses(log, outcome, request.witness, request)
             lives = () if outcome.interrupted else tuple(lives_of(log, request))
         yield View(outcome, lives, request.shown_block, request.branch)
+
+
+def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -> None:
+    """A log for each race of the outcome, in which it goes wrong. Raises Refused where one cannot be written."""
+    for found in outcome.violations:
+        if found.earlier is None or log.header is None:
+            continue
+        made = witness(log, found)
+        stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
+        name = f"{stem}-line-{found.line}-block-{found.block}.jsonl".replace(" ", "-")
+        if made is None:
+            say(request, f"no witness of {found.rule} at line {found.line}: its earlier access is on no stream")
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_log(folder / name, log.header, made)
+        except OSError as error:
+            raise Refused(f"--witness: {folder / name} cannot be written: {error.strerror}") from error
+        say(request, f"wrote {folder / name}")
 
 
 def refused(log: Log, what: str) -> Outcome:

@@ -5,6 +5,7 @@ history    the accesses of each block that may still race
 attention  what branches read, without touching each block at each step
 analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
+witness    a log in which a race goes wrong
 
 What we chose: happens-before by vector clocks over timelines, judged at each launch against the accesses that still
 matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps. A launch

@@ -32,6 +32,7 @@ class Violation:
     """A rule, broken by the event at `line` (1-based, through all segments). Lints have the same shape.
 
     block / branch: as the log names them, None where the rule is not about one. suppressed: the reason, if any.
+    earlier: the line of the access that a race is with.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class Violation:
     source: str = ""
     replay: str | None = None
     suppressed: str | None = None
+    earlier: int | None = None
 
 
 @dataclass(frozen=True)

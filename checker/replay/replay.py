@@ -206,6 +206,7 @@ class Replay:
                 block=None if told.block is None else self.feed.describe("Block", told.block),
                 branch=None if told.branch is None else self.feed.describe("Branch", told.branch),
                 missing=told.missing,
+                earlier=told.earlier,
             )
             self.findings.append(Finding(violation, None, told.block, told.branch, told))
 

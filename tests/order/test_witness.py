@@ -1,0 +1,85 @@
+"""Witnesses: allowed by all recorded order, the two accesses the wrong way round, small, and reported alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvsan.checker import check
+from kvsan.checker.command.check import Request, run
+from kvsan.checker.order.witness import Impossible, ran, witness
+from kvsan.traces import events as ev
+from kvsan.traces.read import open_log
+from kvsan.traces.write import write_log
+
+ROOT = Path(__file__).parents[2]
+CORPUS = ROOT / "traces" / "corpus" / "reject"
+MINIMAL = ROOT / "tests" / "replay" / "minimal"
+RACES = [
+    *(CORPUS / f"{name}.jsonl" for name in (
+        "vllm-32255", "vllm-29870", "vllm-47728", "sglang-35049", "sglang-18744", "mooncake-850",
+        "tensorrt-llm-8813", "tensorrt-llm-8813-partial", "tensorrt-llm-15546",
+    )),
+    *(MINIMAL / f"{rule}-breaks.jsonl" for rule in (
+        "no_reuse_in_flight", "copy_precedes_use", "source_stable", "read_is_initialised", "accesses_ordered",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", RACES, ids=lambda path: path.stem)
+def test_a_witness_turns_the_two_accesses_round_and_replay_confirms_it(path: Path, tmp_path: Path) -> None:
+    log = open_log(path)
+    (found,) = check(path).violations
+    made = witness(log, found)
+    assert made is not None and log.header is not None
+    saved = write_log(tmp_path / "witness.jsonl", log.header, made)
+    (again,) = check(saved).violations
+    assert (again.rule, again.block, again.event) == (found.rule, found.block, found.event)
+    assert len(made) <= 24
+    order = ran(made, log.header.legacy_stream)
+    early = made[(again.earlier or 0) - 2]
+    late = made[again.line - 2]
+    assert isinstance(early, ev.Write | ev.Read | ev.Copy | ev.Step)
+    if isinstance(late, ev.Write | ev.Read | ev.Copy | ev.Step) and late.op is not None:
+        assert order.index(late.op) < order.index(early.op)
+    else:
+        assert made.index(late) < made.index(ev.Run(op=early.op or ""))
+
+
+def test_copies_of_one_launch_are_exchanged(tmp_path: Path) -> None:
+    path = CORPUS / "vllm-0.6.2-live-chained-copies.jsonl"
+    found = check(path).violations[0]
+    log = open_log(path)
+    made = witness(log, found)
+    assert made is not None and log.header is not None
+    steps = [event for event in made if isinstance(event, ev.Step) and event.op == "s2"]
+    assert [tuple(c) for c in steps[0].copies] == [(3, 1, 0, 4), (1, 4, 0, 4)]
+    again = check(write_log(tmp_path / "witness.jsonl", log.header, made)).violations[0]
+    assert (again.rule, again.block) == (found.rule, found.block)
+
+
+def write(op: str, stream: str) -> ev.Write:
+    return ev.Write(op=op, holder="h", block=1, slots=(0, 1), stream=stream)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [write("a", "s"), write("b", "s"), ev.Run(op="b")],
+        [write("a", "s"), ev.Record(event="e", stream="s"), ev.Wait(event="e", stream="t"), write("b", "t"),
+         ev.Run(op="b")],
+        [write("a", "s"), ev.Done(op="a")],
+        [write("a", "s"), ev.Sync(stream="s")],
+        [ev.Run(op="a")],
+    ],
+)  # fmt: skip
+def test_a_schedule_that_recorded_order_forbids_is_impossible(events: list[ev.Event]) -> None:
+    with pytest.raises(Impossible):
+        ran(events)
+
+
+def test_the_command_saves_a_witness_that_it_rejects(tmp_path: Path) -> None:
+    request = Request((str(CORPUS / "vllm-32255.jsonl"),), quiet=True, output=tmp_path / "report", witness=tmp_path)
+    assert run(request) == 1
+    saved = tmp_path / "vllm-32255-line-11-block-1.jsonl"
+    assert [v.rule for v in check(saved).violations] == ["no_reuse_in_flight"]
