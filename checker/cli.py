@@ -125,6 +125,7 @@ def explore(
     limit_states: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at so many states.")] = None,
     limit_memory: Annotated[str, typer.Option(metavar="SIZE", help="Stop at so much memory for states.")] = "4G",
     limit_depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand no deeper.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the counterexample there, as a log.")] = None,
     format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -137,7 +138,7 @@ def explore(
 
     if format not in (Format.text, Format.json):
         raise Refused(f"an exploration has no {format.value} form: --format text or json")
-    rest = (limit_states, limit_memory, limit_depth, format == Format.json, quiet)
+    rest = (limit_states, limit_memory, limit_depth, format == Format.json, save, quiet)
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 

@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.explore import SYMMETRIES, Exploration, explore, prepare
+from kvsan.checker.explore.log import NoLog, log_of, written
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.search import Progress as Figures
@@ -43,6 +45,7 @@ class Request:
     limit_memory: str = "4G"
     limit_depth: int | None = None
     json: bool = False
+    save: Path | None = None
     quiet: bool = False
 
     @property
@@ -77,7 +80,26 @@ def run(request: Request) -> int:
         raise Refused("numba is not installed: pip install 'kvsan[explore]'") from error
     sink = Sink(None, not request.json, Color.never)
     sink.write(as_json(found) if request.json else as_text(found, request.replay))
+    if request.save is not None:
+        save(request, found)
     return exit_code(found)
+
+
+def save(request: Request, found: Exploration) -> None:
+    """Write the first counterexample as a log. Raises Refused."""
+    assert request.save is not None
+    if not found.violations:
+        print("kvsan explore: there is no counterexample to save", file=sys.stderr)
+        return
+    try:
+        request.save.write_text(
+            written(log_of(found.design, found.scoped, found.violations[0].steps)), encoding="utf-8"
+        )
+    except NoLog as error:
+        raise Refused(f"--save: {error}") from error
+    except OSError as error:
+        raise Refused(f"--save {request.save} cannot be written: {error.strerror}") from error
+    print(f"kvsan explore: wrote {request.save}; kvsan check {request.save}", file=sys.stderr)
 
 
 def exit_code(found: Exploration) -> int:

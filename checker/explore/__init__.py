@@ -9,6 +9,7 @@ module   generated modules, kept between runs; `prefetch` for the loop
 search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
+log      a way as a log in the trace format
 explore  all of it in one call
 
 We chose machine code from the lowered form, in words held in registers; stored nothing for counterexamples, which a

@@ -1,0 +1,40 @@
+"""A counterexample is a log: `kvsan check` on it reports the same rule at the same event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvsan.checker.command.explore import Request, run
+from kvsan.checker.replay.check import check
+from kvsan.spec.designs.catalog import DESIGNS
+from kvsan.traces.read import open_logs
+
+pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+
+
+def test_the_saved_counterexample_breaks_the_same_rule_in_the_checker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "cex.jsonl"
+    wanted = Request(
+        "tail_copy", scope="two_branches", mutant="append_without_copy", symmetry="none", save=log, quiet=True
+    )
+    assert run(wanted) == 1
+    assert "violated exclusive_write" in capsys.readouterr().out
+    outcome = check(open_logs((str(log),))[0])
+    assert [(v.rule, v.line) for v in outcome.violations] == [("exclusive_write", 10)]
+    assert '"note":"finish_write(r0)"' in log.read_text().splitlines()[9]
+
+
+RULES = [m for m in DESIGNS["tail_copy"].mutants if m.rule not in ("needless_copy",)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", RULES, ids=lambda m: m.name)
+def test_every_mutant_breaks_its_rule_in_the_checker_too(tmp_path: Path, mutant: object) -> None:
+    log = tmp_path / "cex.jsonl"
+    name, scope, rule = mutant.name, mutant.scope, mutant.rule  # type: ignore[attr-defined]  # a Mutant of the catalog
+    assert run(Request("tail_copy", scope=scope, mutant=name, symmetry="none", save=log, quiet=True)) == 1
+    outcome = check(open_logs((str(log),))[0])
+    assert rule in [v.rule for v in outcome.violations]
