@@ -8,17 +8,19 @@ obligations and stores are mutated in all of them at once, as an edit of the sou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvsan.checker.replay.kinds import occurring_kinds
-from kvsan.checker.replay.recorded import recorded_kinds
+from kvsan.checker.replay.memory import memory_log
+from kvsan.checker.replay.recorded import kinds_of, recorded_kinds
 from kvsan.checker.replay.replay import Replay, ownership
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.walk import all_expressions
 from kvsan.traces.read import open_log
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +54,12 @@ class Mutants:
 
     spec: ir.Spec
     places: list[Place]
+
+    def events(self, place: Place) -> set[str]:
+        """The event kinds of a log that may come to the place."""
+        chosen = ir.Compare("==", MUTANT, ir.Const(self.number(place), NUMBER))
+        steps = self.spec.of_kind("event", "settling")
+        return {kind for step in steps if chosen in all_expressions(step.effects) for kind in kinds_of(step.name)}
 
     def number(self, place: Place) -> int:
         return self.places.index(place) + 1
@@ -97,15 +105,16 @@ def mutants() -> Mutants:
 
 @dataclass
 class Case:
-    """A small log, read once."""
+    """A small log, read once: a file, or the lines of a generated one."""
 
     path: Path
+    lines: Sequence[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        log = open_log(self.path)
+        log = open_log(self.path) if self.lines is None else memory_log(self.lines)
         assert log.header is not None
         self.header = log.header
-        self.expect: dict[str, Any] = json.loads(self.path.open().readline())
+        self.expect: dict[str, Any] = self.lines[0] if self.lines else json.loads(self.path.open().readline())
         self.occurring, reads = occurring_kinds(log, lambda _: False)
         self.recorded = recorded_kinds(self.occurring, log.header.complete, reads)
         self.batches = list(log.batches())
