@@ -66,9 +66,9 @@ class Op:
 class Clocks:
     """The timelines of one log. `launch` sets `now`, `at` and `known`: where the accesses of an event happen.
 
-    epoch changes when a thread may have learned something: within one, an op id names one launch. legacy: the stream
-    that joins all others, CUDA's legacy default, where there is one. one_thread: the log
-    names no thread but the first.
+    epoch changes when a thread may have learned something: within one, an op id names one launch. waited: stream,
+    thread and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy:
+    the stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -84,6 +84,7 @@ class Clocks:
         self.channels: dict[Hashable, list[Point]] = {}
         self.handed: dict[int, Point] = {}
         self.epoch = 0
+        self.waited: tuple[Hashable, Hashable, Timeline, Timeline] | None = None
         self.only = self.thread(None) if one_thread else None
         self.now = self.at = 0
         self.known: Known = {}
@@ -124,6 +125,7 @@ class Clocks:
 
     def _enqueue(self, lane: Timeline, host: Timeline) -> None:
         """Something is put on a stream by a thread: it comes after all that the thread has done and knows."""
+        self.waited = None
         heard = (host.number, host.version, host.count)
         if lane.heard != heard:
             lane.learn(host.number, host.count, host.known)
@@ -144,6 +146,7 @@ class Clocks:
     def _hear(self, host: Timeline, number: int, count: int, known: Known) -> None:
         """A thread learns that a stream has got so far."""
         self.epoch += 1
+        self.waited = None
         if host.known.get(number, 0) < count:
             host.learn(number, count, known)
 
@@ -154,9 +157,18 @@ class Clocks:
 
         An op without an id is waited for at once. An id that is still running is the same launch.
         """
+        waited = self.waited
+        if waited is not None and op is None and stream == waited[0] and thread == waited[1]:
+            _, _, lane, host = waited
+            lane.count += 1
+            host.known[lane.number] = lane.count
+            host.version += 1
+            self.now, self.at, self.known = lane.number, lane.count, lane.known
+            return
         host = self.thread(thread)
         if op is None:
             if stream is None:
+                self.waited = None
                 host.count += 1
                 self.now, self.at, self.known = host.number, host.count, host.known
                 return
@@ -167,6 +179,7 @@ class Clocks:
             lane.shared = True
             if told and self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
                 self._follow(host, lane)
+                self.waited = (stream, thread, lane, host)
             else:
                 host.learn(lane.number, lane.count, lane.known)
             return
@@ -209,6 +222,7 @@ class Clocks:
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
         self.epoch += 1
+        self.waited = None
         running, host = self.ops.get(op), self.thread(thread)
         if running is not None:
             self._hear(host, *running.point)
@@ -254,6 +268,7 @@ class Clocks:
     def await_(self, thread: Hashable | None, channel: Hashable) -> None:
         host = self.thread(thread)
         self.epoch += 1
+        self.waited = None
         for point in self.channels.get(channel, ()):
             host.learn(*point)
 
@@ -268,5 +283,6 @@ class Clocks:
         self.handed[block] = self._point(host)
 
     def _point(self, host: Timeline) -> Point:
+        self.waited = None
         host.shared = True
         return Point(host.number, host.count, host.known)

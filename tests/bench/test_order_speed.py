@@ -11,7 +11,7 @@ from kvsan.checker.replay.replay import Replay
 from kvsan.traces.read import open_log
 from streams import STREAMS, write_streams
 
-EVENTS = 300_000
+EVENTS = 2_000_000
 KINDS = frozenset({"admit", "grow", "alloc", "free", "map", "fork", "finish", "copy", "write", "read", "done"})
 
 

@@ -127,3 +127,19 @@ def test_a_log_that_starts_mid_run_is_not_told_to_read_unwritten_slots(tmp_path:
         started="mid_run",
     )
     assert broken(log) == []
+
+
+def test_a_threads_own_access_between_two_waited_launches_is_ordered(tmp_path: Path) -> None:
+    def access(ev: str, **more: object) -> dict[str, object]:
+        return {"ev": ev, "holder": "h", "block": 1, "slots": [0, 4], **more}
+
+    log = log_of(
+        tmp_path,
+        {"ev": "alloc", "block": 1},
+        access("write", stream="one"),
+        access("write", stream="one"),
+        access("write"),
+        access("read", stream="one"),
+        access("write", stream="one"),
+    )
+    assert broken(log) == []
