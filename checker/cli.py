@@ -104,6 +104,7 @@ Examples:
   kvsan explore tail_copy --set branches=4 --set blocks=7 --symmetry none
   kvsan explore tail_copy --scope two_branches --mutant append_without_copy
   kvsan explore my_design.py:MyDesign                    a design of your own
+  kvsan explore tail_copy --simulate 20 --save walk.jsonl    random walks; the last one as a log
 
 \b
 Exit code: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a limit was reached), 130 interrupted."""
@@ -126,6 +127,9 @@ def explore(
     limit_memory: Annotated[str, typer.Option(metavar="SIZE", help="Stop at so much memory for states.")] = "4G",
     limit_depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand no deeper.")] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the counterexample there, as a log.")] = None,
+    simulate: Annotated[int | None, typer.Option(min=1, metavar="N", help="N random walks instead.")] = None,
+    depth: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of a random walk at most.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random walks.")] = 0,
     format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -138,7 +142,7 @@ def explore(
 
     if format not in (Format.text, Format.json):
         raise Refused(f"an exploration has no {format.value} form: --format text or json")
-    rest = (limit_states, limit_memory, limit_depth, format == Format.json, save, quiet)
+    rest = (limit_states, limit_memory, limit_depth, format == Format.json, save, simulate, depth, seed, quiet)
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvsan.checker.explore.design import BadDesign, find, scoped
-from kvsan.checker.explore.explore import SYMMETRIES, Exploration, explore, prepare
+from kvsan.checker.explore.design import BadDesign, Scoped, find, scoped
+from kvsan.checker.explore.explore import SYMMETRIES, Exploration, Prepared, explore, prepare
 from kvsan.checker.explore.log import NoLog, log_of, written
 from kvsan.checker.explore.module import NoCompiler
+from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.search import Progress as Figures
-from kvsan.checker.report.exploration import EXITS, as_json, as_text
+from kvsan.checker.explore.simulate import simulate
+from kvsan.checker.report.exploration import EXITS, as_json, as_text, walks_json, walks_text
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .progress import PATIENCE, live_line
@@ -46,6 +48,9 @@ class Request:
     limit_depth: int | None = None
     json: bool = False
     save: Path | None = None
+    simulate: int | None = None
+    depth: int = 50
+    seed: int = 0
     quiet: bool = False
 
     @property
@@ -70,6 +75,8 @@ def run(request: Request) -> int:
         if unknown:
             raise Refused(f"--without {unknown[0]}: the design has no such rule")
         prepared = prepare(design, chosen, request.symmetry, request.lints, request.without)
+        if request.simulate is not None:
+            return walk(request, prepared)
         with Live(design.name, request.quiet) as live:
             found = explore(prepared, limits, live.tell)
     except BadDesign as error:
@@ -80,26 +87,32 @@ def run(request: Request) -> int:
         raise Refused("numba is not installed: pip install 'kvsan[explore]'") from error
     sink = Sink(None, not request.json, Color.never)
     sink.write(as_json(found) if request.json else as_text(found, request.replay))
-    if request.save is not None:
-        save(request, found)
+    if request.save is not None and found.violations:
+        save(request.save, found.design, found.scoped, found.violations[0].steps)
+    elif request.save is not None:
+        print("kvsan explore: there is no counterexample to save", file=sys.stderr)
     return exit_code(found)
 
 
-def save(request: Request, found: Exploration) -> None:
-    """Write the first counterexample as a log. Raises Refused."""
-    assert request.save is not None
-    if not found.violations:
-        print("kvsan explore: there is no counterexample to save", file=sys.stderr)
-        return
+def walk(request: Request, prepared: Prepared) -> int:
+    """Random walks. Returns the exit code: without a failure UNKNOWN, for walks prove nothing. Raises Refused."""
+    done = simulate(prepared, request.simulate or 0, request.depth, request.seed)
+    sink = Sink(None, not request.json, Color.never)
+    sink.write(walks_json(done) if request.json else walks_text(done, request.seed))
+    if request.save is not None:
+        save(request.save, prepared.design.name, prepared.scoped, done.last)
+    return 1 if done.found else 3
+
+
+def save(path: Path, design: str, scoped: Scoped, steps: Sequence[Step]) -> None:
+    """Write a way as a log. Raises Refused."""
     try:
-        request.save.write_text(
-            written(log_of(found.design, found.scoped, found.violations[0].steps)), encoding="utf-8"
-        )
+        path.write_text(written(log_of(design, scoped, steps)), encoding="utf-8")
     except NoLog as error:
         raise Refused(f"--save: {error}") from error
     except OSError as error:
-        raise Refused(f"--save {request.save} cannot be written: {error.strerror}") from error
-    print(f"kvsan explore: wrote {request.save}; kvsan check {request.save}", file=sys.stderr)
+        raise Refused(f"--save {path} cannot be written: {error.strerror}") from error
+    print(f"kvsan explore: wrote {path}; kvsan check {path}", file=sys.stderr)
 
 
 def exit_code(found: Exploration) -> int:

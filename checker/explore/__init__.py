@@ -10,6 +10,7 @@ search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format
+simulate random walks by the interpreter
 explore  all of it in one call
 
 We chose machine code from the lowered form, in words held in registers; stored nothing for counterexamples, which a

@@ -352,6 +352,8 @@ def _trim(block: tuple[ir.Stmt, ...], needed: frozenset[str], used: frozenset[st
                 inside = _trim(body, needed, used)
                 if inside:
                     out.append(replace(s, body=inside))
+            case ir.Obey():
+                out.append(replace(s, names=()))  # for messages, which are made from whole states
             case _:
                 if _matters(s, needed, used):
                     out.append(s)

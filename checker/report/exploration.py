@@ -8,6 +8,7 @@ from typing import Any  # JSON values
 
 from kvsan.checker.explore.explore import Exploration, Finding
 from kvsan.checker.explore.replay import Step
+from kvsan.checker.explore.simulate import Walks
 
 EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
 
@@ -134,3 +135,19 @@ def _finding(word: str, finding: Finding) -> Iterator[str]:
 
 def _changes(step: Step) -> str:
     return "; ".join(f"{c.entry} {c.before} -> {c.after}" for c in step.changes)
+
+
+def walks_json(done: Walks) -> str:
+    """Random walks as one object."""
+    found = [finding_object(done.found)] if done.found else []
+    verdict = "VIOLATED" if found else "UNKNOWN"
+    return (
+        json.dumps({"verdict": verdict, "walks": done.walks, "steps": done.steps, "violations": found}, indent=2) + "\n"
+    )
+
+
+def walks_text(done: Walks, seed: int) -> str:
+    """Random walks for people."""
+    lines = list(_finding("violated", done.found)) if done.found else []
+    verdict = f"VIOLATED: {done.found.rule}" if done.found else "UNKNOWN: nothing failed, and walks prove nothing"
+    return "\n".join([*lines, f"{done.walks} walks, {done.steps} steps, seed {seed}", verdict]) + "\n"

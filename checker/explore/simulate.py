@@ -1,0 +1,85 @@
+"""Random walks through a design, by the interpreter: nothing is compiled, nothing is proved."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from kvsan.checker.explore.explore import Finding, Prepared
+from kvsan.checker.explore.replay import Step, perform
+from kvsan.spec.lang.interpret import Outcome, Plain, holds, run
+from kvsan.spec.lang.symbolic import Functional, Guarded, functional, predicate
+
+
+@dataclass(frozen=True)
+class Walks:
+    """walks, steps: how many there were. found: the first failure. last: the steps of the last walk."""
+
+    walks: int
+    steps: int
+    found: Finding | None
+    last: tuple[Step, ...]
+
+
+@dataclass
+class _Walker:
+    prepared: Prepared
+    chance: random.Random
+    forms: dict[str, Functional] = field(default_factory=dict)
+    facts: list[tuple[str, str, Guarded]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        model = self.prepared.model
+        self.facts = [
+            (s.name, s.doc.strip().splitlines()[0], predicate(s, model.variables, model.sizes))
+            for s in model.invariants
+        ]
+        self.forms = {a.name: functional(a, model.variables, model.sizes) for a in model.actions}
+
+    def move(self, state: Plain) -> tuple[int, Outcome] | None:
+        """An enabled step, each as likely as any other; None where there is none."""
+        model = self.prepared.model
+        codes = list(range(model.bases[-1]))
+        self.chance.shuffle(codes)
+        for code in codes:
+            action, values = model.decode(code)
+            given = {p.name: v for p, v in zip(action.params, values, strict=True)}
+            outcome = run(self.forms[action.name], model.variables, state, given)
+            if outcome.enabled:
+                return code, outcome
+        return None
+
+    def broken(self, outcome: Outcome) -> tuple[str, str, str]:
+        """The rule that a step broke, its kind and what to say; '' where none."""
+        if not outcome.defined:
+            return "defined", "undefined", "the step leaves its domain"
+        for verdict in outcome.verdicts:
+            if not verdict.holds and verdict.rule not in self.prepared.model.lints:
+                return verdict.rule, "rule", ""
+        for name, doc, fact in self.facts:
+            if not holds(fact, self.prepared.model.variables, outcome.after):
+                return name, "invariant", doc
+        return "", "", ""
+
+
+def simulate(prepared: Prepared, walks: int, depth: int, seed: int) -> Walks:
+    """Walk from a start, again and again, until something fails. The same seed gives the same walks."""
+    walker, taken, codes = _Walker(prepared, random.Random(seed)), 0, list[int]()
+    for walk in range(1, walks + 1):
+        start = walker.chance.choice(prepared.begun).state
+        state, codes = start, []
+        while len(codes) < depth and (moved := walker.move(state)) is not None:
+            code, outcome = moved
+            codes.append(code)
+            taken += 1
+            state = outcome.after
+            rule, kind, message = walker.broken(outcome)
+            if rule:
+                steps = _steps(prepared, start, codes)
+                said = [b.message for b in steps[-1].breaches if b.rule == rule]
+                return Walks(walk, taken, Finding(rule, kind, said[0] if said else message, steps, start), steps)
+    return Walks(walks, taken, None, _steps(prepared, start, codes) if walks else ())
+
+
+def _steps(prepared: Prepared, start: Plain, codes: list[int]) -> tuple[Step, ...]:
+    return perform(prepared.design.spec, prepared.scoped, prepared.model, start, codes)

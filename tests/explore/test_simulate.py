@@ -1,0 +1,41 @@
+"""Random walks need no compiler, are the same for one seed, and walks of a right design are logs that hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.explore import prepare
+from kvsan.checker.explore.log import log_of, written
+from kvsan.checker.explore.simulate import Walks, simulate
+from kvsan.checker.replay.check import check
+from kvsan.traces.read import open_logs
+
+
+def walked(mutant: str, walks: int, seed: int) -> Walks:
+    design = find("tail_copy")
+    return simulate(prepare(design, scoped(design, scope="two_branches", mutant=mutant), "none"), walks, 20, seed)
+
+
+def test_one_seed_gives_one_walk_and_seeds_differ() -> None:
+    def texts(seed: int) -> tuple[str, ...]:
+        return tuple(s.text for s in walked("", 1, seed).last)
+
+    assert texts(7) == texts(7)
+    assert len({texts(seed) for seed in range(6)}) > 1
+
+
+def test_a_walk_of_the_right_design_is_a_log_that_holds(tmp_path: Path) -> None:
+    design = find("tail_copy")
+    chosen = scoped(design, scope="two_branches")
+    done = simulate(prepare(design, chosen, "none"), 1, 20, 3)
+    assert done.found is None
+    log = tmp_path / "walk.jsonl"
+    log.write_text(written(log_of("tail_copy", chosen, done.last)))
+    assert check(open_logs((str(log),))[0]).violations == ()
+
+
+def test_walks_of_a_mutant_find_its_fault() -> None:
+    done = walked("append_without_copy", 50, 0)
+    assert done.found is not None
+    assert done.found.rule == "exclusive_write"
