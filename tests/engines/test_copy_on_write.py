@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kvsan.checker import check
 from kvsan.traces.engines.output import PATH, close_all
 from kvsan.traces.engines.vllm_v1_cow_recorder import Allocation, V1CowRecorder
 
@@ -123,3 +124,10 @@ def test_a_partial_identity_tells_its_slots_and_a_moved_one_keeps_its_name(engin
     lines = [json.loads(line) for line in engine.log.read_text().splitlines()]
     seals = [(e["block"], e["hash"], e["slots"]) for e in lines if e["ev"] == "seal"]
     assert seals == [(FRESH, "h0", [0, 4]), (TARGET, "h0", [0, 4])]
+
+
+def test_a_copy_into_an_evictable_block_is_not_dead_for_a_later_hit_reads_it() -> None:
+    log = Path(__file__).parents[2] / "traces" / "corpus" / "accept" / "trap-copy-fills-an-evictable-block.jsonl"
+    report = check(log)
+    assert report.verdict == "HOLDS"
+    assert "dead_copy" not in {lint.rule for lint in report.lints}

@@ -96,8 +96,8 @@ def renamed(path: Path) -> Counter[str]:
 
     def step(event: dict[str, Any]) -> dict[str, Any]:
         event["copies"] = [[new("b", src), new("b", dst), lo, hi] for src, dst, lo, hi in event.get("copies", [])]
-        event["writes"] = [[new("r", r), new("b", b), lo, hi] for r, b, lo, hi in event["writes"]]
-        event["reads"] = [[new("r", r), upto] for r, upto in event["reads"]]
+        event["writes"] = [[new("r", r), new("b", b), lo, hi] for r, b, lo, hi in event.get("writes", [])]
+        event["reads"] = [[new("r", r), upto] for r, upto in event.get("reads", [])]
         return event
 
     def rename(event: dict[str, Any]) -> dict[str, Any]:

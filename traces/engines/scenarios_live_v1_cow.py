@@ -18,17 +18,23 @@ from kvsan.traces.engines.tiny_model import CONFIG, HYBRID, write_config
 SLOTS, UNIT = 32, 32
 
 
-def engine(blocks: int = 24, budget: int = 256, model: Mapping[str, object] = CONFIG, **settings: Any) -> Any:
-    """An `LLM` with `blocks` blocks, that schedules at most `budget` tokens a step."""
+def engine(
+    blocks: int = 24, budget: int = 256, model: Mapping[str, object] = CONFIG, weights: Path | None = None,
+    **settings: Any,
+) -> Any:  # fmt: skip
+    """An `LLM` with `blocks` blocks, that schedules at most `budget` tokens a step.
+
+    weights: a folder with a whole model; without, the weights are the engine's own dummies.
+    """
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = "1"
     settings = {"block_size": SLOTS, "async_scheduling": False} | settings
     longest = min(512, (blocks - 1) * settings["block_size"])
     with tempfile.TemporaryDirectory() as folder:
         return importlib.import_module("vllm").LLM(
-            model=str(write_config(Path(folder), model)), load_format="dummy", dtype="bfloat16", seed=7,
-            enforce_eager=True, max_model_len=longest, max_num_seqs=8, max_num_batched_tokens=budget,
-            enable_prefix_caching=True, num_gpu_blocks_override=blocks, **settings,
+            model=str(weights or write_config(Path(folder), model)), load_format="auto" if weights else "dummy",
+            dtype="bfloat16", seed=7, enforce_eager=True, max_model_len=longest, max_num_seqs=8,
+            max_num_batched_tokens=budget, enable_prefix_caching=True, num_gpu_blocks_override=blocks, **settings,
         )  # fmt: skip
 
 
