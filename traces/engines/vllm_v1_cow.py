@@ -1,9 +1,8 @@
 """vLLM's V1 cache manager with copy-on-write of partial tails, 0.32.0: `KVCacheManager` over `BlockPool`.
 
 The hooks: the manager's calls (`allocate_slots`, `free`, `pop_blocks_for_free`), each one group of events; below them
-the pool, where every identity passes `_insert_block_hash` and `_remove_cached_block_hashes`, and every block
-`get_new_blocks`, `touch` and the free queue; beside them the scheduler, which holds both ends of a queued copy and the
-blocks of ended requests until a step is done. `vllm_v1_cow_recorder` turns them into events.
+the pool (`vllm_v1_cow_pool`); beside them the scheduler, which holds both ends of a queued copy and the blocks of ended
+requests until a step is done. `vllm_v1_cow_recorder` turns them into events.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import importlib
 from typing import Any  # an engine's objects carry no types that we could import here
 
 from kvsan.traces.engines.hooks import WATCH, after, wrap
-from kvsan.traces.engines.vllm_v1_cow_recorder import Allocation, V1CowRecorder
+from kvsan.traces.engines.vllm_v1_cow_pool import hook_pool
+from kvsan.traces.engines.vllm_v1_cow_recorder import Allocation, V1CowRecorder, recorder_of
 from kvsan.traces.engines.vllm_v1_recorder import MARK, RECORDERS
-
-CACHING = "kvsan_caching"  # attribute on pools: the request and group whose full blocks are being registered
 
 
 def install(version: str) -> None:
@@ -26,13 +24,9 @@ def install(version: str) -> None:
     wrap(manager, "free", _around_free)
     wrap(manager, "pop_blocks_for_free", _around_pop)
     wrap(manager, "cache_blocks", _around_cache)
-    _hook_pool()
+    hook_pool()
     _hook_copies()
     _hook_scheduler()
-
-
-def recorder_of(owner: Any) -> V1CowRecorder | None:
-    return None if WATCH.broken else getattr(owner, MARK, None)
 
 
 def _attach(manager: Any, version: str) -> None:
@@ -120,92 +114,6 @@ def _around_cache(original: Any, self: Any, request: Any, *args: Any, **kwargs: 
         return original(self, request, *args, **kwargs)
     finally:
         WATCH.run(recorder.finish_call, call)
-
-
-# The pool --------------------------------------------------------------------------------------------------------
-
-
-def _hook_pool() -> None:
-    pool = importlib.import_module("vllm.v1.core.block_pool").BlockPool
-    queue = importlib.import_module("vllm.v1.core.kv_cache_utils").FreeKVCacheBlockQueue
-    after(pool, "get_new_blocks", _took)
-    after(queue, "append_n", _returned)
-    after(queue, "prepend_n", _returned)
-    after(pool, "touch", _touched)
-    wrap(pool, "_insert_block_hash", _around_insert)
-    after(pool, "_remove_cached_block_hashes", _removed)
-    wrap(pool, "cache_full_blocks", _around_full)
-    wrap(pool, "reset_prefix_cache", _around_reset)
-
-
-def _took(self: Any, blocks: list[Any], *args: Any, **kwargs: Any) -> None:
-    if recorder := recorder_of(self):
-        for block in blocks:
-            recorder.fact(lambda call, block=block: call.took(("gpu", block.block_id)))
-
-
-def _returned(self: Any, _: None, blocks: list[Any]) -> None:
-    if recorder := recorder_of(self):
-        for block in blocks:
-            recorder.fact(lambda call, block=block: call.gave_back(("gpu", block.block_id)))
-
-
-def _touched(self: Any, _: None, blocks: Any) -> None:
-    if recorder := recorder_of(self):
-        for block in blocks:
-            if not block.is_null:
-                recorder.hit(block)
-
-
-def _around_insert(original: Any, self: Any, key: Any, block: Any, num_tokens: int | None) -> Any:
-    recorder = recorder_of(self)
-    stood = self.cached_block_hash_to_block.contain(key, block.block_id)
-    result = original(self, key, block, num_tokens=num_tokens)
-    if recorder is not None and not stood:
-        WATCH.run(_inserted, self, recorder, key, block, num_tokens)
-    return result
-
-
-def _inserted(pool: Any, recorder: V1CowRecorder, key: Any, block: Any, tokens: int | None) -> None:
-    utils = importlib.import_module("vllm.v1.core.kv_cache_utils")
-    group, parent = utils.get_group_id(key), None
-    caching = getattr(pool, CACHING, None)
-    if caching is not None and tokens is not None:
-        size = recorder.managers[group].block_size
-        hashes = utils.resolve_block_hashes(caching.block_hashes, pool.hash_block_size, size)
-        if tokens > size:
-            parent = utils.make_block_hash_with_group_id(hashes[tokens // size - 2], group)
-    recorder.sealed(block, key, tokens, group, parent)
-
-
-def _removed(self: Any, identities: list[Any], block: Any) -> None:
-    if recorder := recorder_of(self):
-        recorder.dropped(block.block_id, _grouped(identities))
-
-
-def _grouped(identities: list[Any]) -> list[tuple[Any, int]]:
-    group = importlib.import_module("vllm.v1.core.kv_cache_utils").get_group_id
-    return [(identity, group(identity)) for identity in identities]
-
-
-def _around_full(original: Any, self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-    setattr(self, CACHING, request)
-    try:
-        return original(self, request, *args, **kwargs)
-    finally:
-        setattr(self, CACHING, None)
-
-
-def _around_reset(original: Any, self: Any) -> Any:
-    """Every identity is dropped at once."""
-    recorder = recorder_of(self)
-    more = {number: list(keys) for number, keys in self.cached_block_hashes_by_block.items()}
-    standing = {b.block_id: [b.block_hash, *more.get(b.block_id, [])] for b in self.blocks if b.block_hash is not None}
-    done = original(self)
-    if recorder is not None and done:
-        for number, identities in standing.items():
-            WATCH.run(recorder.dropped, number, _grouped(identities))
-    return done
 
 
 # Copies on write -------------------------------------------------------------------------------------------------

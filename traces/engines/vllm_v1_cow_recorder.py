@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any  # an engine's objects carry no types that we could import here
 
 from kvsan.traces.engines.callgroup import EngineCall, table_of
-from kvsan.traces.engines.hooks import Names
+from kvsan.traces.engines.hooks import WATCH, Names
 from kvsan.traces.engines.ownership_order import write
-from kvsan.traces.engines.vllm_v1_recorder import V1Recorder
+from kvsan.traces.engines.vllm_v1_recorder import MARK, V1Recorder
 
 Hold = tuple[int, str]  # block, holder
 CopyPair = tuple[int, int]  # source, target
@@ -208,6 +208,11 @@ class V1CowRecorder(V1Recorder):
             if start > told:
                 call.windows.append((table, start))
             call.rows[table] = row
+
+
+def recorder_of(owner: Any) -> V1CowRecorder | None:
+    """The recorder of a manager or pool, while the recording runs."""
+    return None if WATCH.broken else getattr(owner, MARK, None)
 
 
 def _start(row: list[Any]) -> int:
