@@ -26,13 +26,23 @@ class Evidence:
 POOLS_AND_TABLES = ("alloc", "free", "map", "fork")
 """Where not one of these kinds occurs, a log says only what its other kinds show."""
 
+TABLE = (("map",), ("unmap",), ("fork",), ("finish",), ("cancel",), ("preempt",))
+"""Every kind that changes a table: one that is left out leaves entries standing, or missing."""
+
 EVIDENCE = (
     Evidence(("written",), (("write",),), often_left_out=True),
     Evidence(("length",), (("admit", "grow", "write", "accept"),), often_left_out=True),
-    Evidence(("resident",), (("seal",),)),
-    Evidence(("stored",), (("kv_stored",), ("kv_removed",))),
-    Evidence(("held", "queued"), (("alloc",), ("free",))),
-    Evidence(("table", "places", "owners"), (("map",), ("unmap", "finish", "cancel", "preempt"))),
-    Evidence(("carried", "sealed", "standing"), (("seal",),)),
+    Evidence(("written",), (("write",), ("copy",))),
+    Evidence(("length",), (("admit",), ("grow",), ("propose",), ("accept",))),
+    Evidence(("proposed",), (("propose",), ("accept",))),
+    Evidence(("stale_from", "stale_to"), (("propose",), ("accept",), ("map",), ("write",))),
+    Evidence(("resident",), (("seal",), ("evict",))),
+    Evidence(("stored",), (("kv_stored",), ("kv_removed",), ("kv_cleared",))),
+    Evidence(("held", "queued", "free"), (("alloc",), ("free",), ("hit",))),
+    Evidence(("table", "places", "owners"), TABLE),
+    Evidence(("hits", "hit_slots", "open_slots"), (("hit",), ("map",), ("finish",), ("cancel",), ("preempt",))),
+    Evidence(("carried", "sealed", "standing"), (("seal",), ("evict",))),
     Evidence(("pins", "keeps", "freezes"), (("pin",), ("unpin",))),
+    Evidence(("promised", "taken"), (("reserve",), ("alloc",), ("hit",))),
+    Evidence(("loose",), (("alloc",), ("hit",), ("map",), ("free",))),
 )

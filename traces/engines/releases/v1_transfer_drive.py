@@ -18,6 +18,7 @@ from kvsan.traces.engines.releases.v1_late_drive import BLOCK_SIZE, Driver, cach
 COMPLETE = (
     "admit", "grow", "alloc", "alloc_failed", "free", "map", "unmap", "finish", "cancel", "preempt", "pin", "unpin",
     "seal", "hit", "evict", "ref", "pool", "quiescent",
+    "fork", "copy", "propose", "accept",  # this drive makes none
 )
 # fmt: on
 
