@@ -20,7 +20,7 @@ KINDS = (
     "admit", "accept", "alloc", "cancel", "copy", "evict", "finish", "fork", "free", "grow", "hit", "map", "pin", "pool",
     "preempt", "quiescent", "read", "ref", "seal", "table", "unmap", "unpin", "write",
 )  # fmt: skip
-"""Kinds that a recorder may leave out, if it says so. `propose` is not among them: reads of its tokens are judged."""
+"""Kinds that a recorder may leave out, if it says so. Not `propose`: reads of its tokens are judged."""
 
 few = settings(max_examples=50, deadline=None, derandomize=True)
 many = settings(max_examples=2_000, deadline=None)
