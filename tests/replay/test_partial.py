@@ -17,8 +17,8 @@ ENGINES = st.builds(
     engine_log, st.sampled_from(("paged_cow", "append_only", "append_only_cow")), SEEDS, st.integers(5, 25)
 )
 KINDS = (
-    "admit", "accept", "alloc", "cancel", "copy", "evict", "finish", "fork", "free", "grow", "hit", "map", "pin", "pool",
-    "preempt", "quiescent", "read", "ref", "seal", "table", "unmap", "unpin", "write",
+    "admit", "accept", "alloc", "cancel", "copy", "evict", "finish", "fork", "free", "grow", "hit", "map", "pin",
+    "pool", "preempt", "quiescent", "read", "ref", "seal", "table", "unmap", "unpin", "write",
 )  # fmt: skip
 """Kinds that a recorder may leave out, if it says so. Not `propose`: reads of its tokens are judged."""
 
