@@ -82,6 +82,9 @@ def check(
         Path | None,
         typer.Option(metavar="DIR", help="Save there, for each race, a log in which its accesses are turned round."),
     ] = None,
+    no_order: Annotated[
+        bool, typer.Option("--no-order", help="Do not judge the order of device work: faster on a huge log.")
+    ] = False,
 ) -> None:
     """Replay logs against the rules, and say what holds.
 
@@ -92,7 +95,19 @@ def check(
 
     require_, suppress_ = tuple(require or ()), tuple(suppress or ())
     request = Request(
-        tuple(logs), format, output, until, block, pool, branch, require_, suppress_, quiet, color, witness
+        tuple(logs),
+        format,
+        output,
+        until,
+        block,
+        pool,
+        branch,
+        require_,
+        suppress_,
+        quiet,
+        color,
+        witness,
+        not no_order,
     )
     raise typer.Exit(run(request))
 

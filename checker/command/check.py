@@ -43,6 +43,7 @@ class Request:
     quiet: bool = False
     color: Color = Color.auto
     witness: Path | None = None
+    order: bool = True
 
     @property
     def shown_block(self) -> str | None:
@@ -119,6 +120,7 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
                     suppressions=suppressions,
                     progress=progress.tell,
                     interruptible=True,
+                    order=request.order,
                 )
             except UsageError as error:  # its header names a discipline that there is not
                 outcome = refused(log, str(error))

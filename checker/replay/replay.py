@@ -52,9 +52,10 @@ class Finding:
 
 
 class Replay:
-    """One pass over one log. `feed_event` performs an event; `findings` and `lints` collect what it broke.
+    """One pass over one log. `perform` performs its events; `findings` and `lints` collect what they broke.
 
-    recorded / occurring / declared: what the log can show, see `recorded.unreliable`. one_thread: no event names one.
+    recorded / occurring: what the log can show, see `recorded.unknown_variables`. one_thread: no event names one.
+    with_order: the order of device work is judged, too.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class Replay:
         occurring: frozenset[str],
         spec: ir.Spec | None = None,
         one_thread: bool = False,
+        with_order: bool = True,
     ) -> None:
-        self.one_thread = one_thread
+        self.one_thread, self.with_order = one_thread, with_order
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
         self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
@@ -92,6 +94,8 @@ class Replay:
         self.order = Order(
             self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths, self.one_thread
         )
+        if not self.with_order:
+            self.handlers.update(self.order.plain)
         if unknown_past:
             taint_queues(self.feed)
 
