@@ -25,6 +25,7 @@ each_log = pytest.mark.parametrize("log", logs(), ids=lambda log: log.path.stem)
 
 def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     header, *events = map(json.loads, path.read_text().splitlines())
+    header.pop("x_recorder", None)  # the corpus logs are older than the end mark that it announces
     return header, [event for event in events if event["ev"] != "x_closed"]
 
 
