@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kvsan.spec.lang import ir
+
 from .emit import TAINTED
 
 if TYPE_CHECKING:
@@ -22,25 +24,15 @@ def taint_block(feed: Feed, b: int, queue: bool) -> None:
         feed.machine.blur("Pool", state["pool_of"][b], TAINTED)
     for h, count in state["pins"][b].items():
         feed.stale_pins[b, h] += count
+    pair = (ir.SortType("Branch"), ir.SortType("Block"))
+    pairs = [name for name, variable in feed.machine.spec.variables.items() if variable.keys == pair]
     for rows in feed.rows.values():
         for r in rows:
             table = state["table"][r]
             for p in [p for p, entry in table.items() if entry == b]:
                 del table[p]
                 state["skipped"][r][p] = True
-            for variable in (
-                "places",
-                "spot",
-                "filling",
-                "named",
-                "hit_slots",
-                "hit_count",
-                "replaced",
-                "replaced_at",
-                "replaced_sole",
-                "replaced_hidden",
-                "hidden",
-            ):
+            for variable in pairs:
                 state[variable][r].pop(b, None)
 
 
