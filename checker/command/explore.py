@@ -84,7 +84,7 @@ def run(request: Request) -> int:
     except SpecError as error:
         raise Refused(f"the design is not well formed\n{error}") from error
     except NoCompiler as error:
-        raise Refused("numba is not installed: pip install 'kvsan[explore]'") from error
+        raise Refused("llvmlite is not installed: pip install 'kvsan[explore]'") from error
     sink = Sink(None, not request.json, Color.never)
     sink.write(as_json(found) if request.json else as_text(found, request.replay))
     if request.save is not None and found.violations:

@@ -3,9 +3,10 @@
 design   find a design, say what a scope of it means
 slice    leave out what no verdict depends on
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
-emit     the step functions as Python for numba: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
+emit     the step functions as text: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
+machine  the language of that text, made into machine code by LLVM
 canon    one state for each orbit under renaming of blocks and branches; `raw` reads and writes entries
-module   generated modules, kept between runs; `prefetch` for the loop
+module   the machine code, kept between runs
 search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
@@ -14,7 +15,8 @@ simulate random walks by the interpreter
 explore  all of it in one call
 
 We chose machine code from the lowered form, in words held in registers; stored nothing for counterexamples, which a
-second look at the levels finds again; and generated loops instead of unrolled steps. We refused hashing states to less
+second look at the levels finds again; and generated loops instead of unrolled steps. The text goes to LLVM by a small
+translator of our own: numba spends minutes on the types of a text that has one type. We refused hashing states to less
 than themselves: an exploration that may have missed one proves nothing. An engine that needs scopes beyond memory would
 change our mind about storing states whole, not about saying so.
 """

@@ -77,10 +77,9 @@ def canonical(layout: Layout, sorted_: str, tried: str | None, sizes: dict[str, 
 
 def _driver(raw: Raw, call: str, size: int, width: int) -> None:
     out = raw.out
-    out.line("@njit")
     with out.block("def canonical(buf, first, n)"):
-        out.line(f"sig = np.empty({size * width * 8}, np.int64)")
-        out.line(f"rank = np.empty({size + 1}, np.int64)")
+        out.line(f"sig = words({size * width * 8})")
+        out.line(f"rank = words({size + 1})")
         with out.block("for k in range(first, n)"):
             raw.load("buf", "k")
             out.line(f"{raw.words('w')} = {call}" if raw.layout.words > 1 else f"w0 = {call}")
@@ -95,7 +94,6 @@ def _settle(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
     out = raw.out
     placed = _signature(fields, sort)
     width = 1 + max((word for *_, word, _ in placed), default=0)
-    out.line("@njit")
     with out.block(f"def settle({raw.words('w')}, sig, rank)"):
         with out.block(f"for b in range({size * width})"):
             out.line("sig[b] = 0")
@@ -190,7 +188,6 @@ def _moved(raw: Raw, fields: list[Field], sort: str, size: int, rank: str) -> No
 
 def _rename(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
     out = raw.out
-    out.line("@njit")
     with out.block(f"def rename({raw.words('w')}, rank)"):
         _moved(raw, fields, sort, size, "rank")
         raw.give()
@@ -203,12 +200,11 @@ def _rename(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
 def _colours(raw: Raw, fields: list[Field], sorted_: str, tried: str, sizes: dict[str, int]) -> None:
     """`colours(words, c, d, c2, d2)`: c for `tried`, d for `sorted_`; two rounds. Returns the mask of those named."""
     out = raw.out
-    out.line('@njit(inline="always")')
+    out.line("@inline")
     with out.block("def stir(x)"):
         out.line("x = (x ^ (x >> 29)) * -4658895280553007687")
         out.line("return (x ^ (x >> 32)) * -7723592293110705685")
     out.line("\n")
-    out.line("@njit")
     with out.block(f"def colours({raw.words('w')}, c, d, c2, d2)"):
         out.line("named = 0")
         for target, n in (("c", sizes[tried]), ("d", sizes[sorted_])):
@@ -283,16 +279,16 @@ def _least(raw: Raw, sorted_: str, tried: str, sizes: dict[str, int]) -> None:
     """`canonical`: the least state over the orders of `tried` that sort the colours, members that nothing names last
     and in the order they have."""
     out, size, words = raw.out, sizes[tried], raw.layout.words
-    out.lines.append(f"ORDERS = np.array({[x for p in permutations(range(size)) for x in p]}, np.int64)")
+    out.lines.append(f"ORDERS = {[x for p in permutations(range(size)) for x in p]}")
     out.line("\n")
-    out.line("@njit")
     with out.block("def canonical(buf, first, n)"):
-        out.line(f"sig = np.empty({sizes[sorted_] * 8}, np.int64)")
-        out.line(f"rank = np.empty({sizes[sorted_] + 1}, np.int64)")
-        out.line(f"turn = np.zeros({size + 1}, np.int64)")
+        out.line(f"sig = words({sizes[sorted_] * 8})")
+        out.line(f"rank = words({sizes[sorted_] + 1})")
+        out.line(f"turn = words({size + 1})")
+        out.line("turn[0] = 0")
         for name, length in (("c", size), ("d", sizes[sorted_])):
-            out.line(f"{name} = np.empty({length}, np.int64)")
-            out.line(f"{name}2 = np.empty({length}, np.int64)")
+            out.line(f"{name} = words({length})")
+            out.line(f"{name}2 = words({length})")
         with out.block("for k in range(first, n)"):
             raw.load("buf", "k")
             out.line(f"named = colours({raw.words('w')}, c, d, c2, d2)")

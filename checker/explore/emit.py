@@ -1,4 +1,4 @@
-"""One specification and one scope as a module of compiled Python: `expand` makes every successor of a state.
+"""One specification and one scope as a text in the language of `machine`: `expand` makes every successor of a state.
 
 The loops over a step's parameters stay loops, so the text does not grow with the scope; each condition of a guard
 stands at the outermost loop that binds what it names.
@@ -20,16 +20,14 @@ from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.symbolic import Sizes, size_of
 from kvsan.spec.lang.walk import all_statements, every
 
-HEADER = '''"""Generated from {name}: do not edit."""
+HEADER = '''"""{name}"""
 
-import numpy as np
-from kvsan.checker.explore.prefetch import prefetch
-from numba import njit
-
-WORDS, BATCH, FAN = {words}, {batch}, {fan}
+WORDS = {words}
+BATCH = {batch}
+FAN = {fan}
 
 
-@njit(inline="always")
+@inline
 def mark(fail_at, fail_code, k, at, code):
     if fail_at[k] < 0:
         fail_at[k] = at
@@ -127,26 +125,10 @@ def generate(model: Model, canonical: str = "") -> Generated:
     for which, action in enumerate(model.actions):
         _action(model, action, which, first, out, places)
         first += len(_obligations(action))
-    body = Writer()
-    body.enter()
-    body.enter()
-    _body(model, body)
+    _expand(model, out)
     judges += [Judge("undefined", "defined", "", what, span) for what, span in places.spans]
-    text = (
-        out.text
-        + (canonical or "@njit\ndef canonical(buf, first, n):\n    return\n")
-        + "\n\n"
-        + _kernel().replace(EXPAND, body.text, 1)
-    )
-    return Generated(text, tuple(judges))
-
-
-EXPAND = "        n = expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code)\n"
-
-
-def _kernel() -> str:
-    text = Path(__file__).with_name("kernel.py").read_text(encoding="utf-8")  # not imported: that takes numba
-    return text[text.index("# --- copied from here") :].split("\n", 2)[2]
+    text = out.text + (canonical or "def canonical(buf, first, n):\n    return\n") + "\n\n"
+    return Generated(text + Path(__file__).with_name("kernel.py").read_text(encoding="utf-8"), tuple(judges))
 
 
 def _obligations(action: ir.Step) -> list[ir.Obey]:
@@ -164,19 +146,19 @@ def _words(model: Model, prefix: str) -> str:
     return ", ".join(f"{prefix}{n}" for n in range(model.layout.words))
 
 
-def _body(model: Model, out: Writer) -> None:
-    """Judge one state, then append its successors. It stands in the loop over states: the compiler optimises a
-    function again in every function that calls it, so there is no `expand` in between. One function for all takes
-    longer still."""
-    for n in range(model.layout.words):
-        out.line(f"w{n} = states[at * WORDS + {n}]")
-    with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
-        for which in range(len(model.actions)):
-            out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
+def _expand(model: Model, out: Writer) -> None:
+    """Judge one state, then append its successors."""
+    with out.block(f"def expand(states, at, {ARRAYS})"):
+        for n in range(model.layout.words):
+            out.line(f"w{n} = states[at * WORDS + {n}]")
+        with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
+            for which in range(len(model.actions)):
+                out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
+        out.line("return n")
+    out.line("\n")
 
 
 def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
-    out.line("@njit")
     out.line(f"def inspect(at, {_words(model, 'w')}, fail_at, fail_code):")
     out.enter()
     out.line("bad = -1")
@@ -206,7 +188,6 @@ def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
 def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, places: Places) -> None:
     """The successors by one action; it reads like the action, inside its loops."""
     depth = out.indent
-    out.line("@njit")
     out.line(f"def step_{which}(at, {_words(model, 'w')}, {ARRAYS}):")
     out.enter()
     out.line(f'"""{action.name}"""')

@@ -1,26 +1,28 @@
-"""Generated modules, kept in a folder of the user's so that a second run need not compile.
+"""Machine code of generated texts, kept in a folder of the user's so that a second run need not compile.
 
 The folder is `$KVSAN_CACHE`, else `kvsan` below the user's cache folder; where it cannot be written, a temporary one.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-import importlib.util
 import os
-import sys
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
+from typing import Any  # llvmlite and numpy carry no types that help here
+
+PUBLIC = ("sweep", "store", "rehash", "canonical")
 
 
 class NoCompiler(Exception):
-    """numba is not installed: `pip install kvsan[explore]`."""
+    """llvmlite or numpy is not installed: `pip install kvsan[explore]`."""
 
 
 def folder() -> Path:
-    """Where generated modules lie."""
+    """Where machine code lies."""
     given = os.environ.get("KVSAN_CACHE")
     base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kvsan"
     target = base / "explore"
@@ -33,22 +35,77 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="kvsan-explore-"))
 
 
-def build(source: str) -> ModuleType:
+class Module:
+    """The functions of one text, on numpy arrays and numbers. They run without the interpreter's lock."""
+
+    def __init__(self, code: bytes) -> None:
+        import numpy as np
+        from llvmlite import binding as llvm
+
+        self.np: Any = np
+        empty = llvm.parse_assembly("")
+        self._engine: Any = llvm.create_mcjit_compiler(empty, _machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.sweep, self.store, self.rehash, self.canonical = map(self._function, PUBLIC)
+
+    def _function(self, name: str) -> Callable[..., int]:
+        address = self._engine.get_function_address(name)
+        array = self.np.ndarray
+
+        def call(*arguments: Any) -> int:
+            given = [a.ctypes.data if isinstance(a, array) else int(a) for a in arguments]
+            kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(given))
+            return int(kind(address)(*given))
+
+        return call
+
+
+def _machine() -> Any:
+    """This machine as a target; an engine takes it for its own."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True, reloc="pic"
+    )
+
+
+def build(source: str) -> Module:
     """The module of this text. Raises NoCompiler."""
     try:
-        compiler = version("numba")
+        compiler = version("llvmlite")
+        from llvmlite import binding as llvm
+
+        version("numpy")
     except ModuleNotFoundError as error:
-        raise NoCompiler("numba is not installed") from error
-    digest = hashlib.sha256(f"{compiler} {sys.version}\n{source}".encode()).hexdigest()[:20]
-    name = f"kvsan_explore_{digest}"
-    path = folder() / f"{name}.py"
-    if not path.exists() or path.read_text(encoding="utf-8") != source:
+        raise NoCompiler("llvmlite and numpy are not installed") from error
+    here = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    translator = Path(__file__).with_name("machine.py").read_bytes()
+    digest = hashlib.sha256(f"{compiler} {here}\n{source}".encode() + translator).hexdigest()[:20]
+    path = folder() / f"{digest}.o"
+    if not path.exists():
+        code = compiled(source)
         written = path.with_suffix(f".{os.getpid()}.tmp")
-        written.write_text(source, encoding="utf-8")
+        written.write_bytes(code)
         written.replace(path)  # never half a file, whoever else writes it
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # the compiler's cache looks it up by its name
-    spec.loader.exec_module(module)
-    return module
+    return Module(path.read_bytes())
+
+
+def compiled(source: str, level: int = 2) -> bytes:
+    """The object code of a text."""
+    from kvsan.checker.explore.machine import translate
+    from llvmlite import binding as llvm
+
+    machine = _machine()
+    module = llvm.parse_assembly(translate("explore", source, frozenset(PUBLIC)))
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(level)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    code = machine.emit_object(module)
+    assert isinstance(code, bytes)
+    return code

@@ -38,11 +38,11 @@ def _sweep(found: Search, states: Any, at: int, stop: int, target: int) -> tuple
     a = found.arrays
     assert a is not None
     dull = [np.zeros_like(x) for x in (found.fan, found.taken, found.judged)]
-    at, more = found.module.sweep(
+    found.module.sweep(
         states, 0, a.table, a.bits, at, stop, 1 << 62, target, a.buf, a.codes, a.hashes,
-        *dull, np.zeros_like(a.fail_at), np.zeros_like(a.fail_code),
+        *dull, np.zeros_like(a.fail_at), np.zeros_like(a.fail_code), a.pair,
     )  # fmt: skip
-    return int(at), int(more)
+    return int(a.pair[0]), int(a.pair[1])
 
 
 def _successors(found: Search, words: Any) -> list[tuple[int, Any, Any]]:
@@ -88,6 +88,6 @@ def _failing(found: Search, words: Any, failure: Failure) -> int:
     dull = [np.zeros_like(x) for x in (found.fan, found.taken, found.judged)]
     found.module.sweep(
         np.array(words, np.int64), 0, a.table, a.bits, 0, 1, 1 << 62, -2, a.buf, a.codes, a.hashes,
-        *dull, fail_at, fail_code,
+        *dull, fail_at, fail_code, a.pair,
     )  # fmt: skip
     return int(fail_code[failure.judge])

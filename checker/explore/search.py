@@ -6,10 +6,10 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any  # numpy arrays, which carry no types that help here
 
 from kvsan.checker.explore.emit import BATCH, Generated, Model
+from kvsan.checker.explore.module import Module
 from kvsan.checker.explore.packed import pack
 from kvsan.spec.lang.interpret import Plain
 
@@ -63,6 +63,7 @@ class _Arrays:
     hashes: Any
     fail_at: Any
     fail_code: Any
+    pair: Any
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Search:
 
     model: Model
     generated: Generated
-    module: ModuleType
+    module: Module
     states: Any
     count: int = 0
     levels: list[int] = field(default_factory=lambda: [0])
@@ -102,7 +103,7 @@ class Search:
 def search(
     model: Model,
     generated: Generated,
-    module: ModuleType,
+    module: Module,
     starts: Sequence[Plain],
     limits: Limits = UNLIMITED,
     tell: Callable[[Progress], None] = lambda _: None,
@@ -126,9 +127,9 @@ def search(
         np.zeros(BATCH + fan, np.uint64),
         np.full(max(1, judges), -1, np.int64),
         np.full(max(1, judges), -1, np.int64),
+        np.zeros(2, np.int64),
     )
     found.arrays = arrays
-    _compile(found, arrays)
     begun = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _begin(found, arrays, starts)
@@ -142,25 +143,12 @@ def search(
     return found
 
 
-def _compile(found: Search, arrays: _Arrays) -> None:
-    """Call each function once on nothing: neither its time nor its memory is the search's."""
-    found.module.store(found.states, 0, arrays.table, arrays.bits, arrays.buf, 0, arrays.hashes)
-    found.module.rehash(found.states, 0, arrays.table, arrays.bits)
-    found.module.canonical(arrays.buf, 0, 0)
-    found.module.sweep(
-        found.states, 0, arrays.table, arrays.bits, 0, 0, 0, -1, arrays.buf, arrays.codes,
-        arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code,
-    )  # fmt: skip
-
-
 def _begin(found: Search, arrays: _Arrays, starts: Sequence[Plain]) -> None:
     words = found.model.layout.words
     for k, state in enumerate(starts):
         arrays.buf[k * words : (k + 1) * words] = pack(state, found.model.layout)
     found.module.canonical(arrays.buf, 0, len(starts))
-    found.count = int(
-        found.module.store(found.states, 0, arrays.table, arrays.bits, arrays.buf, len(starts), arrays.hashes)
-    )
+    found.count = found.module.store(found.states, 0, arrays.table, arrays.bits, arrays.buf, len(starts), arrays.hashes)
 
 
 def _run(
@@ -175,12 +163,12 @@ def _run(
             return
         while found.expanded < end:
             full = int((1 << arrays.bits) * LOAD)
-            at, count = found.module.sweep(
+            found.module.sweep(
                 found.states, found.count, arrays.table, arrays.bits, found.expanded,
                 min(end, found.expanded + PIECE), min(full, most + BATCH + fan), -1, arrays.buf, arrays.codes,
-                arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code,
+                arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code, arrays.pair,
             )  # fmt: skip
-            found.expanded, found.count = int(at), int(count)
+            found.expanded, found.count = map(int, arrays.pair)
             queue = found.count - found.expanded
             tell(Progress(found.count, found.transitions, queue, found.depth, time.perf_counter() - begun))
             if found.count > most:
@@ -205,7 +193,7 @@ def _widen(found: Search, arrays: _Arrays) -> None:
         raise MemoryError("more states than the table can number")
     arrays.table = np.zeros(0, np.uint32)
     arrays.table, arrays.bits = np.zeros(1 << bits, np.uint32), bits
-    found.module.rehash(found.states, found.count, arrays.table, bits)
+    found.module.rehash(found.states, found.count, arrays.table, bits, arrays.hashes)
 
 
 def _failures(found: Search, arrays: _Arrays) -> list[Failure]:

@@ -19,7 +19,7 @@ from kvsan.checker.explore.explore import prepare
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.search import Search, search
 
-pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 pytestmark = pytest.mark.bench
 
 MACHINE = str(Path(__file__).parents[1] / "explore" / "designs" / "tail_machine.py")

@@ -14,7 +14,7 @@ from kvsan.checker.explore.search import Search, search
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value
 
-pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 MACHINE = str(Path(__file__).parent / "designs" / "tail_machine.py")
 TWO = {"branches": "2", "blocks": "4"}

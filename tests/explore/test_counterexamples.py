@@ -7,7 +7,7 @@ from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.explore import Finding, explore, prepare
 from kvsan.spec.designs.catalog import DESIGNS
 
-pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 
 def first(mutant: str, symmetry: str) -> Finding:

@@ -9,7 +9,7 @@ from kvsan.checker.explore.design import Design, find, scoped
 from kvsan.checker.explore.explore import Exploration, explore, prepare
 from kvsan.checker.explore.search import UNLIMITED, Limits
 
-pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 MACHINE = str(Path(__file__).parent / "designs" / "tail_machine.py")
 TWO = {"branches": "2", "blocks": "4"}

@@ -10,7 +10,7 @@ from kvsan.checker.replay.check import check
 from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.traces.read import open_logs
 
-pytest.importorskip("numba", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 
 def test_the_saved_counterexample_breaks_the_same_rule_in_the_checker(
