@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 from kvsan.checker.command.sink import Color, Sink
 from kvsan.checker.command.usage import Refused
+from kvsan.checker.lab import Policy
 from kvsan.checker.report.formats import Format
 
 DEFECT = 3
@@ -219,6 +220,34 @@ def schema() -> None:
     from kvsan.traces.schema import line_schema
 
     Sink(None, False, Color.never).write(json.dumps(line_schema(), indent=2) + "\n")
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  kvsan lab --capacity 4 --stride 2              the cycle is larger than the cache: no hit
+  kvsan lab --capacity 8 --stride 2 --time 60    it fits: every request hits after the first round"""
+)
+def lab(
+    capacity: Annotated[int, typer.Option(min=0, metavar="C", help="Identities that the cache holds.")],
+    stride: Annotated[int, typer.Option(min=1, metavar="S", help="The cycle has 4 S identities.")],
+    time: Annotated[
+        float, typer.Option(metavar="T", help="Seconds so far: 16 + floor(2 T) requests, 4096 at most.")
+    ] = 0,
+    policy: Annotated[Policy, typer.Option(help="What makes room.")] = Policy.lru,
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+) -> None:
+    """Run the cyclic working-set lab: an analogy for capacity, without ownership.
+
+    Every run starts from an empty cache.
+    """
+    from kvsan.checker.command.lab import as_json, as_text
+    from kvsan.checker.command.lab import lab as run
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"the lab has no {format.value} form: --format text or json")
+    done = run(capacity, stride, time, policy)
+    Sink(None, format == Format.text, Color.never).write((as_text if format == Format.text else as_json)(done))
 
 
 def show_version(wanted: bool) -> None:
