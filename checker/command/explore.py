@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from kvsan.checker.explore.design import BadDesign, Scoped, find, scoped
 from kvsan.checker.explore.explore import SYMMETRIES, Exploration, Prepared, explore, prepare
-from kvsan.checker.explore.log import NoLog, log_of, written
+from kvsan.checker.explore.lines import NoLog
+from kvsan.checker.explore.log import log_of, written
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.search import Limits

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
+from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.log import Way, way
 from kvsan.checker.replay.check import check
 from kvsan.spec.designs.catalog import DESIGNS, PAGED_COW, Design, Mutant
-from kvsan.spec.lang.surface import NotEnabled, performed
-from plain_log import begin, record, walk
-from plain_search import Model, search
+from kvsan.spec.designs.settings import Settings
+from kvsan.spec.lang.surface import NotEnabled, judged
+from plain_search import Model, search, short
 
 LINTS = {"needless_copy", "sealed_twice", "recomputed_sealed"}
 ROOMY = {"tail_copy": "three_positions", "paged_cow": "three_positions", "prefix_append_only": "full_prompt"}
@@ -21,11 +24,19 @@ CASES = [
 ]
 
 
+def log_of(design: Design, settings: Settings, steps: list[str]) -> Way:
+    """The steps `fork_branch(r0, r1)` as a log."""
+    split = [(step.split("(")[0], [int(n) for n in re.findall(r"\d+", step.split("(")[1])], step) for step in steps]
+    found = find(design.name)
+    changes = {name: str(value) for name, value in settings.items()}
+    return way(design.name, scoped(found, changes), split)
+
+
 @pytest.mark.parametrize(("design", "mutant"), CASES)
 def test_a_counterexample_breaks_the_same_rule_at_the_same_event_of_its_log(design: Design, mutant: Mutant) -> None:
     settings = design.at(mutant.scope, mutant=mutant.name.upper())
     steps = search(design, settings, stop_at=mutant.rule).violations[mutant.rule]
-    log = walk(Model(design, settings), begin(design, settings), steps)
+    log = log_of(design, settings, steps)
     told = [(v.rule, v.line) for v in check(log.lines).violations]
     first = min(line for _, line in log.broken)
     assert (mutant.rule, first) in log.broken
@@ -41,14 +52,29 @@ def test_a_copy_that_ignores_steps_meets_one_that_outlives_its_branch() -> None:
     """The last step of this walk alone is wrong, and by the order of device work alone."""
     settings = PAGED_COW.at("event_wait_three_branches", mutant="COPY_IGNORES_STEPS")
     steps = [step.replace(",", ", ") for step in REUSE.split()]
-    log = walk(Model(PAGED_COW, settings), begin(PAGED_COW, settings), steps)
+    log = log_of(PAGED_COW, settings, steps)
     ((rule, line),) = log.broken
     assert (rule, log.lines[line - 1]["ev"]) == ("no_reuse_in_flight", "copy")
     assert [(v.rule, v.line) for v in check(log.lines).violations] == [(rule, line)]
     right = PAGED_COW.at("event_wait_three_branches")
-    log = walk(Model(PAGED_COW, right), begin(PAGED_COW, right), steps)
-    assert log.broken == []
+    log = log_of(PAGED_COW, right, steps)
+    assert log.broken == ()
     assert check(log.lines).violations == ()
+
+
+def random_walk(model: Model, length: int, dice: random.Random) -> list[str]:
+    """The names of steps that the design can take one after the other."""
+    judged(model.initial[0], model.state)
+    steps: list[str] = []
+    for _ in range(length):
+        for action, args in dice.sample(model.moves, len(model.moves)):
+            try:
+                judged(action, model.state, *args)
+            except NotEnabled:
+                continue
+            steps.append(f"{action.__name__}({', '.join(map(short, args))})")
+            break
+    return steps
 
 
 @pytest.mark.parametrize("schedule", ["HOST_WAIT", "SAME_STREAM", "EVENT_WAIT"])
@@ -61,16 +87,8 @@ def test_a_walk_of_a_right_design_is_a_log_that_holds(schedule: str, seed: int) 
         settings = design.at(ROOMY[design.name])
         if "schedule" in settings:
             settings["schedule"] = schedule
-        model, log = Model(design, settings), begin(design, settings)
-        walk(model, log, [])
-        for _ in range(80):
-            for action, args in dice.sample(model.moves, len(model.moves)):
-                try:
-                    record(log, performed(action, model.state, *args))
-                    break
-                except NotEnabled:
-                    continue
+        log = log_of(design, settings, random_walk(Model(design, settings), 80, dice))
         outcome = check(log.lines)
-        assert log.broken == []
+        assert log.broken == ()
         assert [(v.rule, v.line, v.message) for v in outcome.violations] == []
         assert outcome.verdict == "HOLDS"

@@ -1,0 +1,157 @@
+"""How an event of a design is written in the trace format.
+
+Launches, and what the host learns of them, have the design's own events; one of these stands for the ownership events
+that it performs within. All other lines are ownership events that are performed outside the ledger.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any  # arguments of events are values of every declared type
+
+from kvsan.spec.lang.surface import REGISTRY, Choice, Judgement, Performed, Sort, State
+
+Line = dict[str, Any]
+
+FIELDS: dict[str, dict[str, str]] = {
+    "alloc": {"block": "b", "branch": "r"},
+    "free": {"block": "b"},
+    "alloc_failed": {"branch": "r"},
+    "pin": {"block": "b", "holder": "h", "mode": "mode", "kind": "kind"},
+    "unpin": {"block": "b", "holder": "h", "mode": "mode", "kind": "kind"},
+    "admit": {"branch": "r", "tokens": "tokens"},
+    "grow": {"branch": "r", "tokens": "tokens"},
+    "reserve": {"branch": "r", "blocks": "blocks"},
+    "fork": {"branch": "c", "parent": "r", "upto": "upto"},
+    "map": {"branch": "r", "pos": "p", "block": "b"},
+    "unmap": {"branch": "r", "pos": "p", "block": "b"},
+    "window": {"branch": "r", "from": "start"},
+    "finish": {"branch": "r"},
+    "preempt": {"branch": "r"},
+    "propose": {"branch": "r", "tokens": "tokens"},
+    "accept": {"branch": "r", "tokens": "tokens"},
+    "write": {"branch": "r", "block": "b", "slots": "lo hi", "tokens": "first last"},
+    "read": {"branch": "r", "upto": "upto"},
+    "copy": {"branch": "r", "src": "src", "dst": "dst", "slots": "lo hi"},
+    "invalidate": {"block": "b", "slots": "lo hi"},
+    "seal": {"block": "b", "hash": "h", "branch": "r", "slots": "lo hi"},
+    "hit": {"block": "b", "hash": "h", "branch": "r", "slots": "lo hi"},
+    "evict": {"block": "b", "hash": "h"},
+    "quiescent": {},
+}
+"""Each ownership event's fields, with the parameters that give them."""
+
+LAUNCHES = frozenset({"launch_copy", "launch_step", "order_after", "learn"})
+"""The device's events (`kvsan.spec.designs.device`), each of which stands for all that it performs."""
+
+
+class NoLog(Exception):
+    """The way cannot be written as a log: the message says why."""
+
+
+def ledger() -> dict[str, list[str]]:
+    """The ownership events, with their parameters. Known once a design has been imported."""
+    return {
+        f.__name__: list(inspect.signature(f).parameters)[1:]
+        for module, functions in REGISTRY.items()
+        if module.startswith("kvsan.spec.ownership.")
+        for f in functions
+        if f.__dict__["spec_kind"] in ("event", "settling")
+    }
+
+
+@dataclass
+class Writer:
+    """Turns what the steps of one design perform into lines. broken: what its rules said, with the line at fault.
+
+    ops: the op of each work under way, by what the design calls the work. named: how many ops and events have a name.
+    """
+
+    state: State
+    lines: list[Line]
+    broken: list[tuple[str, int]] = field(default_factory=list)
+    ops: dict[object, str] = field(default_factory=dict)
+    named: int = 0
+
+    @cached_property
+    def ledger(self) -> dict[str, list[str]]:
+        return ledger()
+
+    def write(self, done: Sequence[Performed | Judgement], note: str) -> None:
+        """The lines of one step. Raises NoLog."""
+        for event, within in self._outermost(done):
+            inner = [item for item in within if isinstance(item, Performed)]
+            self.lines += ({**line, "note": note} for line in self._line(event, inner))
+            judged = (item for item in within if isinstance(item, Judgement))
+            self.broken += ((j.rule.name, len(self.lines)) for j in judged if not j.holds and j.rule.kind != "lint")
+
+    def _outermost(
+        self, done: Sequence[Performed | Judgement]
+    ) -> Iterator[tuple[Performed, list[Performed | Judgement]]]:
+        """Each event that has a line of its own, with all that comes before the next such event."""
+        found: list[tuple[Performed, list[Performed | Judgement]]] = []
+        depth = sys.maxsize
+        for item in done:
+            if isinstance(item, Performed) and item.depth <= depth:
+                depth = sys.maxsize
+                if item.event in LAUNCHES or item.event in self.ledger:
+                    depth = item.depth
+                    found.append((item, []))
+            elif found:
+                found[-1][1].append(item)
+        yield from found
+
+    def _line(self, outer: Performed, inner: Sequence[Performed]) -> list[Line]:
+        match (outer.event, *outer.arguments):
+            case ("launch_copy", r, src, dst, hi, t):
+                op = self._launch("copy", "COPY_WORK", r)
+                pair = {"branch": plain(r), "src": plain(src), "dst": plain(dst), "slots": [0, hi]}
+                return [{"ev": "copy", "op": op, **pair, "stream": plain(t)}]
+            case ("launch_step", r, _, _, upto, t):
+                op = self._launch("step", "STEP_WORK", r)
+                writes = [[plain(x) for x in e.arguments[:4]] for e in inner if e.event == "write"]
+                work = {"copies": [], "writes": writes, "reads": [[plain(r), upto]]}
+                return [{"ev": "step", "op": op, "stream": plain(t), **work}]
+            case ("order_after", later, earlier):
+                event = self._name("event")
+                return [
+                    {"ev": "record", "event": event, "stream": plain(earlier)},
+                    {"ev": "wait", "event": event, "stream": plain(later)},
+                ]
+            case ("learn", Choice(work), r):
+                return [{"ev": "done", "op": self.ops[work, r]}]
+            case (name, *values) if name in FIELDS:
+                return [self._owned(name, dict(zip(self.ledger[name], values, strict=True)))]
+        raise NoLog(f"the event {outer.event} is not written to logs yet")
+
+    def _owned(self, event: str, arguments: dict[str, Any]) -> Line:
+        line: Line = {"ev": event}
+        for name, parameters in FIELDS[event].items():
+            values = [plain(arguments[n]) for n in parameters.split()]
+            if None not in values:
+                line[name] = values if len(values) > 1 else values[0]
+        return line
+
+    def _name(self, what: str) -> str:
+        self.named += 1
+        return f"{what}{self.named}"
+
+    def _launch(self, what: str, *work: object) -> str:
+        self.ops[work] = self._name(what)
+        return self.ops[work]
+
+
+def plain(value: Any) -> Any:
+    """A block as its number, other members by name, choices in small letters."""
+    match value:
+        case Sort(index):
+            kind = type(value).__name__
+            return index if kind == "Block" else f"{'r' if kind == 'Branch' else kind.lower()}{index}"
+        case Choice(name):
+            return name.lower()
+        case _:
+            return value
