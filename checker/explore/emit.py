@@ -192,7 +192,7 @@ def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, 
     out.enter()
     out.line(f'"""{action.name}"""')
     emit = _emitter(model, out, places, "w")
-    code = str(model.bases[which])
+    code = ""
     guards = list(action.guard)
     unbound = {p.name for p in action.params}
     out.line("for once in range(1):")  # so that `continue` leaves the action
@@ -202,7 +202,7 @@ def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, 
         code = _parameter(model, param, code, emit)
         unbound.discard(param.name)
         _guards(guards, unbound, emit)
-    out.line(f"code = {code}")
+    out.line(f"code = {model.bases[which]} + {code or '0'}")
     out.line("bad = -1")
     out.line("broken = False")
     for n in range(model.layout.words):
@@ -222,7 +222,7 @@ def _parameter(model: Model, param: ir.Param, code: str, emit: Emitter) -> str:
     key = f"p_{param.name}"
     emit.out.line(f"for {key} in range({size}):")
     emit.out.enter()
-    code = f"({code} * {size} + {key})" if not code.isdigit() else f"{code} + {key}"
+    code = f"({code} * {size} + {key})" if code else key
     if isinstance(param.type, ir.OptionType):
         emit.values[param.name] = Value(f"({key} - 1)", size - 2)
     else:
