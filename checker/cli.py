@@ -121,6 +121,7 @@ Examples:
   kvsan explore tail_copy --scope two_branches --mutant append_without_copy
   kvsan explore my_design.py:MyDesign                    a design of your own
   kvsan explore tail_copy --simulate 20 --save walk.jsonl    random walks; the last one as a log
+  kvsan explore tail_copy --mutant free_twice --save cex.mmd    the counterexample as a sequence diagram
 
 \b
 Exit code: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a limit was reached), 130 interrupted."""
@@ -142,7 +143,9 @@ def explore(
     limit_states: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at so many states.")] = None,
     limit_memory: Annotated[str, typer.Option(metavar="SIZE", help="Stop at so much memory for states.")] = "4G",
     limit_depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand no deeper.")] = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the counterexample there, as a log.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the counterexample there: .jsonl a log, .itf.json, .mmd.")
+    ] = None,
     simulate: Annotated[int | None, typer.Option(min=1, metavar="N", help="N random walks instead.")] = None,
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of a random walk at most.")] = 50,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random walks.")] = 0,

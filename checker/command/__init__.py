@@ -2,7 +2,9 @@
 
 check     logs in, one report out
 listing   the rules with their labels, as text and as JSON
+lab       the capacity analogy, apart from ownership
 progress  the live line on a terminal
+save      a way through a design in a file, in the form that its ending names
 sink      where a report goes: a file, a terminal, a pipe that may close
 
 What we refused: one exit code a log. Of several logs the worst counts, 1 over 2 over 3 over 0, because a violation is a

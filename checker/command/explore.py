@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvsan.checker.explore.design import BadDesign, Scoped, find, scoped
+from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.explore import SYMMETRIES, Exploration, Prepared, explore, prepare
-from kvsan.checker.explore.lines import NoLog
-from kvsan.checker.explore.log import log_of, written
 from kvsan.checker.explore.module import NoCompiler
-from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.search import Progress as Figures
 from kvsan.checker.explore.simulate import simulate
@@ -23,6 +20,7 @@ from kvsan.checker.report.exploration import EXITS, as_json, as_text, walks_json
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .progress import PATIENCE, live_line
+from .save import check_ending, save
 from .sink import Color, Sink
 from .usage import Refused
 
@@ -69,6 +67,8 @@ def run(request: Request) -> int:
     if request.symmetry not in SYMMETRIES:
         raise Refused(f"--symmetry {request.symmetry}: known are {', '.join(SYMMETRIES)}")
     limits = limits_of(request)
+    if request.save is not None:
+        check_ending(request.save)
     try:
         design = find(request.design)
         chosen = scoped(design, changes(request.settings), request.scope, request.mutant)
@@ -89,7 +89,8 @@ def run(request: Request) -> int:
     sink = Sink(None, not request.json, Color.never)
     sink.write(as_json(found) if request.json else as_text(found, request.replay))
     if request.save is not None and found.violations:
-        save(request.save, found.design, found.scoped, found.violations[0].steps)
+        first = found.violations[0]
+        save(request.save, design, chosen, first.start, first.steps, first)
     elif request.save is not None:
         print("kvsan explore: there is no counterexample to save", file=sys.stderr)
     return exit_code(found)
@@ -101,19 +102,8 @@ def walk(request: Request, prepared: Prepared) -> int:
     sink = Sink(None, not request.json, Color.never)
     sink.write(walks_json(done) if request.json else walks_text(done, request.seed))
     if request.save is not None:
-        save(request.save, prepared.design.name, prepared.scoped, done.last)
+        save(request.save, prepared.design, prepared.scoped, done.start, done.last, done.found)
     return 1 if done.found else 3
-
-
-def save(path: Path, design: str, scoped: Scoped, steps: Sequence[Step]) -> None:
-    """Write a way as a log. Raises Refused."""
-    try:
-        path.write_text(written(log_of(design, scoped, steps)), encoding="utf-8")
-    except NoLog as error:
-        raise Refused(f"--save: {error}") from error
-    except OSError as error:
-        raise Refused(f"--save {path} cannot be written: {error.strerror}") from error
-    print(f"kvsan explore: wrote {path}; kvsan check {path}", file=sys.stderr)
 
 
 def exit_code(found: Exploration) -> int:

@@ -10,7 +10,7 @@ module   the machine code, kept between runs
 search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
-log      a way as a log in the trace format
+log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram
 simulate random walks by the interpreter
 explore  all of it in one call
 

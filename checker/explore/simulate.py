@@ -13,12 +13,13 @@ from kvsan.spec.lang.symbolic import Functional, Guarded, functional, predicate
 
 @dataclass(frozen=True)
 class Walks:
-    """walks, steps: how many there were. found: the first failure. last: the steps of the last walk."""
+    """walks, steps: how many there were. found: the first failure. last: the steps of the last walk, from `start`."""
 
     walks: int
     steps: int
     found: Finding | None
     last: tuple[Step, ...]
+    start: Plain = field(repr=False)
 
 
 @dataclass
@@ -65,6 +66,7 @@ class _Walker:
 def simulate(prepared: Prepared, walks: int, depth: int, seed: int) -> Walks:
     """Walk from a start, again and again, until something fails. The same seed gives the same walks."""
     walker, taken, codes = _Walker(prepared, random.Random(seed)), 0, list[int]()
+    start = prepared.begun[0].state
     for walk in range(1, walks + 1):
         start = walker.chance.choice(prepared.begun).state
         state, codes = start, []
@@ -77,8 +79,8 @@ def simulate(prepared: Prepared, walks: int, depth: int, seed: int) -> Walks:
             if rule:
                 steps = _steps(prepared, start, codes)
                 said = [b.message for b in steps[-1].breaches if b.rule == rule]
-                return Walks(walk, taken, Finding(rule, kind, said[0] if said else message, steps, start), steps)
-    return Walks(walks, taken, None, _steps(prepared, start, codes) if walks else ())
+                return Walks(walk, taken, Finding(rule, kind, said[0] if said else message, steps, start), steps, start)
+    return Walks(walks, taken, None, _steps(prepared, start, codes), start)
 
 
 def _steps(prepared: Prepared, start: Plain, codes: list[int]) -> tuple[Step, ...]:
