@@ -61,12 +61,19 @@ class Performer:
         outcome = run(form, variables, before, values)
         failed = {v.number for v in outcome.verdicts if not v.holds}
         breaches = tuple(
-            Breach(o.rule, self._message(action, o, before, values)) for o in form.obligations if o.number in failed
+            Breach(o.rule, self._message(action, o, before, values))
+            for o in form.obligations
+            if o.number in failed and self._broken(o, before, values)
         )
         arguments = ", ".join(show(p.type, values[p.name]) for p in form.params)
         return Step(
             action, values, f"{action}({arguments})", self._changes(before, outcome.after), breaches, outcome.after
         )
+
+    def _broken(self, obligation: Obligation, before: Plain, values: dict[str, int | None]) -> bool:
+        """Whether it is this turn of a loop that failed: all turns have one number."""
+        reached = value(obligation.path, self.spec.variables, before, values)
+        return bool(reached) and not value(obligation.holds, self.spec.variables, before, values)
 
     def _message(self, action: str, obligation: Obligation, before: Plain, values: dict[str, int | None]) -> str:
         obey = next(o for o in _obligations(self.spec.steps[action]) if o.number == obligation.number)

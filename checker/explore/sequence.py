@@ -55,7 +55,7 @@ def sequence(
     drawing = Drawing()
     drawing.part(HOST)
     rest = list(events)
-    if rest:
+    if rest and rest[0].get("note") == "start":
         drawing.note("start")
     _events(rest, "start", drawing)
     for number, step in enumerate(steps, 1):
@@ -115,6 +115,9 @@ def _events(rest: list[dict[str, Any]], note: str, drawing: Drawing) -> None:
 
 def _event(event: dict[str, Any], drawing: Drawing) -> None:
     kind, who = event["ev"], _who(event, drawing)
+    if kind == "step":
+        _launch(event, drawing)
+        return
     source, target = _ends(event, drawing, who)
     text = f"{kind}{_details(event)}"
     if "stream" in event:
@@ -125,6 +128,19 @@ def _event(event: dict[str, Any], drawing: Drawing) -> None:
         drawing.note(text, who)
     for end in target:
         drawing.arrow(source or end, end if source else drawing.part(POOL), text)
+
+
+def _launch(event: dict[str, Any], drawing: Drawing) -> None:
+    """A batch: its copies, then its writes, then its reads, all on their stream."""
+    stream = drawing.part("stream", str(event["stream"]))
+    drawing.arrow(HOST, stream, f"launch {event.get('op', 'step')}")
+    for src, dst, low, high in event.get("copies", []):
+        drawing.arrow(drawing.part("block", f"b{src}"), drawing.part("block", f"b{dst}"), f"copy slots [{low},{high})")
+    for branch, block, low, high in event.get("writes", []):
+        drawing.arrow(stream, drawing.part("block", f"b{block}"), f"{branch} writes slots [{low},{high})")
+    for read in event.get("reads", []):
+        branch, upto = read if isinstance(read, list) else (read, None)
+        drawing.note(f"{branch} attends" + (f" to {upto} tokens" if upto is not None else ""), stream)
 
 
 def _ends(event: dict[str, Any], drawing: Drawing, who: str) -> tuple[str, list[str]]:

@@ -58,14 +58,28 @@ def test_device_work_goes_through_its_stream() -> None:
         {"ev": "copy", "src": 1, "dst": 2, "slots": [0, 2], "stream": "copy", "note": "w"},
         {"ev": "wait", "event": "e1", "stream": "compute", "note": "w"},
         {"ev": "done", "op": 7, "note": "w"},
+        {
+            "ev": "step",
+            "op": "step1",
+            "stream": "compute",
+            "copies": [[1, 2, 0, 1]],
+            "writes": [["r0", 2, 1, 2]],
+            "reads": [["r0", 4], "r1"],
+            "note": "w",
+        },
     ]
-    assert drawn(events, "w")[2:] == [
+    assert drawn(events, "w")[1:] == [
         "branch_r0->>stream_compute: launch write",
         "stream_compute->>block_b2: write slots [1,2) op 7",
         "host->>stream_copy: launch copy",
         "block_b1->>block_b2: copy slots [0,2)",
         "host->>stream_compute: wait event e1",
         "Note over host: done op 7",
+        "host->>stream_compute: launch step1",
+        "block_b1->>block_b2: copy slots [0,1)",
+        "stream_compute->>block_b2: r0 writes slots [1,2)",
+        "Note over stream_compute: r0 attends to 4 tokens",
+        "Note over stream_compute: r1 attends",
     ]
 
 
