@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvsan.checker.explore.design import BadDesign, find, scoped
-from kvsan.checker.explore.explore import SYMMETRIES, Exploration, Prepared, explore, prepare
+from kvsan.checker.explore.explore import Exploration, Prepared, explore, prepare
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.search import Progress as Figures
 from kvsan.checker.explore.simulate import simulate
+from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.checker.report.exploration import EXITS, as_json, as_text, walks_json, walks_text
 from kvsan.spec.lang.diagnostics import SpecError
 

@@ -5,6 +5,7 @@ slice    leave out what no verdict depends on
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
 emit     the step functions as text: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
 machine  the language of that text, made into machine code by LLVM
+symmetry the symmetry that a model has, or what breaks it
 canon    one state for each orbit under renaming of blocks and branches; `raw` reads and writes entries
 module   the machine code, kept between runs
 search   the search: levels, limits, statistics

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from kvsan.checker.explore.canon import NoSymmetry, canonical
 from kvsan.checker.explore.design import Design, Scoped
 from kvsan.checker.explore.emit import Generated, Judge, Model, generate
 from kvsan.checker.explore.model import Start, model, starts
@@ -13,10 +12,9 @@ from kvsan.checker.explore.module import build
 from kvsan.checker.explore.path import codes_to
 from kvsan.checker.explore.replay import Step, perform
 from kvsan.checker.explore.search import UNLIMITED, Failure, Limits, Progress, Search, search
+from kvsan.checker.explore.symmetry import symmetry as strongest
+from kvsan.spec.lang.diagnostics import place
 from kvsan.spec.lang.interpret import Plain
-from kvsan.spec.lang.scalarset import scalarset
-
-SYMMETRIES = ("none", "blocks", "full")
 
 
 @dataclass(frozen=True)
@@ -84,40 +82,8 @@ def prepare(
     """Slice, lay out and generate. Raises BadDesign."""
     begun = starts(design.spec, scoped)
     made = model(design.spec, scoped, begun, lints, without)
-    used, text, note = _symmetry(design, scoped, made, symmetry)
-    return Prepared(design, scoped, begun, made, generate(made, text), used, note)
-
-
-def _symmetry(design: Design, scoped: Scoped, made: Model, wanted: str) -> tuple[str, str, str]:
-    """The strongest sound symmetry up to the one wanted, its text, and why it is not that one."""
-    if wanted == "none":
-        return "none", "", ""
-    notes: list[str] = []
-    proved: dict[str, bool] = {}
-    for sort in ("Block", "Branch")[: SYMMETRIES.index(wanted)]:
-        found = scalarset(design.spec, sort) if sort in design.spec.sorts else None
-        proved[sort] = found is not None and found.proved
-        uneven = [c for c in found.constants if c not in scoped.known] if found else []
-        if found is None:
-            notes.append(f"the design has no sort {sort}")
-        elif found.breaks:
-            at = found.breaks[0]
-            notes.append(f"{sort}: {at.span.file}:{at.span.line}: {at.reason}")
-        elif uneven:
-            proved[sort] = False
-            notes.append(f"{sort}: the constant {uneven[0]} differs from member to member")
-    if not proved["Block"]:
-        return "none", "", "; ".join(notes)
-    sizes = dict(scoped.sizes.sorts)
-    try:
-        if proved.get("Branch"):
-            return "full", canonical(made.layout, "Block", "Branch", sizes), ""
-    except NoSymmetry as no:
-        notes.append(str(no))
-    try:
-        return "blocks", canonical(made.layout, "Block", None, sizes), "; ".join(notes)
-    except NoSymmetry as no:
-        return "none", "", "; ".join([*notes, str(no)])
+    used = strongest(made, symmetry)
+    return Prepared(design, scoped, begun, made, generate(made, used.text), used.name, used.note)
 
 
 def explore(
@@ -147,7 +113,7 @@ def _finding(prepared: Prepared, found: Search, failure: Failure, judge: Judge) 
     steps = perform(prepared.design.spec, prepared.scoped, prepared.model, begun[start], codes)
     message = judge.message
     if judge.kind == "undefined":
-        message = f"{judge.span.file}:{judge.span.line}: {judge.message}"
+        message = f"{place(judge.span)}: {judge.message}"
     for breach in steps[-1].breaches if steps else ():
         if breach.rule == judge.rule:
             message = breach.message

@@ -19,6 +19,13 @@ class Span:
     end_column: int
 
 
+def place(span: Span) -> str:
+    """`file:line`; a file below the working folder from there."""
+    path = Path(span.file)
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{span.line}"
+
+
 NOWHERE = Span("", 0, 0, 0, 0)
 
 

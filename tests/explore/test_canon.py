@@ -7,22 +7,24 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.explore import prepare
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.packed import unpack
 from kvsan.checker.explore.search import Search, search
-from kvsan.spec.lang import ir
-from kvsan.spec.lang.interpret import Plain, Value
+from kvsan.spec.lang.interpret import Plain
+from renaming import renamed
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 MACHINE = str(Path(__file__).parent / "designs" / "tail_machine.py")
 TWO = {"branches": "2", "blocks": "4"}
+slow = pytest.mark.slow
 
 
-def searched(symmetry: str) -> Search:
-    design = find(MACHINE)
-    made = prepare(design, scoped(design, TWO), symmetry)
+def searched(source: str, changes: dict[str, str], symmetry: str) -> Search:
+    design = find(source)
+    made = prepare(design, scoped(design, changes), symmetry)
     assert made.symmetry == symmetry, made.symmetry_note
     return search(made.model, made.generated, build(made.generated.source), [s.state for s in made.begun])
 
@@ -32,29 +34,27 @@ def states(found: Search) -> list[Plain]:
     return [unpack(found.states[n * words : (n + 1) * words], found.model.layout) for n in range(found.count)]
 
 
-def renamed(state: Plain, variables: dict[str, ir.Variable], names: dict[str, tuple[int, ...]]) -> frozenset[object]:
-    """The state with the members of each sort in `names` renamed."""
-
-    def member(type_: ir.Type, value: Value) -> Value:
-        bare = type_.inner if isinstance(type_, ir.OptionType) else type_
-        return names[bare.name][value] if isinstance(bare, ir.SortType) and isinstance(value, int) else value
-
-    return frozenset(
-        (v, tuple(member(k, i) for k, i in zip(variables[v].keys, at, strict=True)), member(variables[v].value, value))
-        for v, entries in state.items()
-        for at, value in entries.items()
-    )
+def orbit(state: Plain, model: Model, branches: bool) -> frozenset[frozenset[object]]:
+    sizes = model.sizes.sorts
+    ways = permutations(range(sizes["Branch"])) if branches else [tuple(range(sizes["Branch"]))]
+    blocks = list(permutations(range(sizes["Block"])))
+    return frozenset(renamed(state, model.variables, {"Branch": r, "Block": b}) for r in ways for b in blocks)
 
 
-def orbit(state: Plain, variables: dict[str, ir.Variable], branches: bool) -> frozenset[frozenset[object]]:
-    ways = permutations(range(2)) if branches else [(0, 1)]
-    return frozenset(renamed(state, variables, {"Branch": r, "Block": b}) for r in ways for b in permutations(range(4)))
-
-
-@pytest.mark.parametrize("symmetry", [pytest.param("blocks", marks=pytest.mark.slow), "full"])
-def test_the_states_kept_are_one_of_each_orbit_that_is_reached(symmetry: str) -> None:
-    plain, kept = searched("none"), searched(symmetry)
-    variables = dict(plain.model.variables)
-    whole = {orbit(s, variables, symmetry == "full") for s in states(plain)}
+@pytest.mark.parametrize(
+    ("design", "changes", "symmetry"),
+    [
+        (MACHINE, TWO, "full"),
+        pytest.param(MACHINE, TWO, "blocks", marks=slow),
+        pytest.param("tail_copy", TWO, "full", marks=slow),
+        pytest.param("paged_cow", {"blocks": "3", "positions": "1"}, "full", marks=slow),
+        pytest.param("prefix_append_only", {"blocks": "3"}, "full", marks=slow),
+    ],
+)
+def test_the_states_kept_are_one_of_each_orbit_that_is_reached(
+    design: str, changes: dict[str, str], symmetry: str
+) -> None:
+    plain, kept = searched(design, changes, "none"), searched(design, changes, symmetry)
+    whole = {orbit(s, plain.model, symmetry == "full") for s in states(plain)}
     assert kept.count == len(whole)
-    assert {orbit(s, variables, symmetry == "full") for s in states(kept)} == whole
+    assert {orbit(s, kept.model, symmetry == "full") for s in states(kept)} == whole

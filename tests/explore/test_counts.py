@@ -44,6 +44,24 @@ def test_a_design_on_the_ledger_has_the_reference_counts() -> None:
     assert found.verdict == "HOLDS"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("symmetry", "changes", "states"),
+    [
+        ("full", TWO, 23),
+        ("blocks", {}, 519),
+        ("full", {}, 111),
+        ("blocks", {"branches": "4", "blocks": "7"}, 8080),
+        ("full", {"branches": "4", "blocks": "7"}, 503),
+        ("blocks", {"blocks": "6", "positions": "3"}, 87699),
+        ("full", {"blocks": "6", "positions": "3"}, 14786),
+    ],
+)
+def test_a_design_on_the_ledger_has_the_reference_orbits(symmetry: str, changes: dict[str, str], states: int) -> None:
+    found = explored(find("tail_copy"), symmetry, changes)
+    assert (found.symmetry, found.states, found.verdict) == (symmetry, states, "HOLDS")
+
+
 def test_full_symmetry_keeps_one_state_of_each_orbit(machine: Design) -> None:
     assert explored(machine, "full", TWO).states == 23
 

@@ -26,6 +26,7 @@ Count = Annotated[int, UpTo("count")]
 class Model(State):
     """Both."""
     pairs: Map[Branch, Block, Count]
+    beside: Map[Block, Block, Count]
     weight: Map[Block, Count]
     sums: Map[Branch, Count]
     home: Const[Map[Block, Count]]
@@ -44,9 +45,10 @@ def fine() -> None:
 @event
 def probe(s: Model, r: Branch, b: Block) -> None:
     """One loop over a row of blocks."""
-    obey(fine, s.sums[r] + s.weight[b] + s.home[b] + s.pairs[r, b] < 9, "{{b}}")
+    obey(fine, s.sums[r] + s.weight[b] + s.home[b] + s.pairs[r, b] + s.beside[b, b] < 9, "{{b}}")
     s.weight[b] = 1
     s.pairs[r, b] = 1
+    s.beside[b, b] = 0
     s.sums[r] = 0
     for k in row(s.pairs, r):
 {body}
@@ -69,6 +71,7 @@ def analysed(tmp_path: Path, body: str, variables: str = "") -> Scalarset:
         "if s.sums[r] > 0:\n    s.sums[r] -= 1",
         "s.weight[k] = s.home[k]\ns.sums[r] += s.weight[k]",
         "reset(s, k)",
+        "s.beside[k, b] = s.weight[k]\ns.weight[k] = s.beside[k, k]",
     ],
 )
 def test_turns_that_commute_keep_the_symmetry(tmp_path: Path, body: str) -> None:
@@ -87,7 +90,12 @@ def test_turns_that_commute_keep_the_symmetry(tmp_path: Path, body: str) -> None
         ("if s.sums[r] < 2:\n    s.sums[r] += s.weight[k]", "reads `sums`"),
         ("s.weight[b] = s.weight[k]", "sets `weight`"),
         ("s.weight[k] = s.weight[b] + 1", "reads `weight`"),
-        ("reset(s, b)", "resets entries that all turns share: weight"),
+        ("s.beside[k, b] = s.home[b]\ns.beside[b, k] = s.home[k]", "sets `beside`"),
+        ("s.beside[k, b] = s.beside[b, k]", "reads `beside`"),
+        ("s.weight[b] += 1\nreset(s, k)", "resets entries that all turns share: beside, weight"),
+        ("s.sums[r] += s.weight[b]\nreset(s, k)", "reads `weight`"),
+        ("for m in row(s.beside, b):\n    s.sums[r] += 1\ns.beside[b, k] = 0", "reads `beside`"),
+        ("reset(s, b)", "resets entries that all turns share: beside, weight"),
     ],
 )
 def test_turns_that_depend_on_their_order_break_it_at_their_line(tmp_path: Path, body: str, reason: str) -> None:
