@@ -167,6 +167,36 @@ def explore(
 
 
 @app.command(
+    epilog="""\b
+Examples:
+  kvsan export tail_copy --to dot --scope two_branches | dot -Tsvg > states.svg
+  kvsan export tail_copy --to mermaid --depth 3
+  kvsan export tail_copy --to graphml -o states.graphml    a networkx graph; needs the extra `graph`"""
+)
+def export(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    to: Annotated[str, typer.Option("--to", metavar="dot|graphml|mermaid", help="The form.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change the scope. Repeatable.")
+    ] = None,
+    scope: Annotated[str, typer.Option(metavar="NAME", help="A named scope of the design.")] = "",
+    mutant: Annotated[str, typer.Option(metavar="NAME", help="The design with one decision wrong.")] = "",
+    symmetry: Annotated[
+        str, typer.Option(metavar="none|blocks|full", help="One state of each orbit, where that is sound.")
+    ] = "full",
+    depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="States of so many steps at most.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
+) -> None:
+    """Write the state graph of a small scope for other tools.
+
+    What no reader could follow is refused, with what to narrow.
+    """
+    from kvsan.checker.command.export import Request, run
+
+    raise typer.Exit(run(Request(design, to, tuple(set_ or ()), scope, mutant, symmetry, depth, output)))
+
+
+@app.command(
     context_settings={"allow_interspersed_args": False},
     epilog="""\b
 Examples:

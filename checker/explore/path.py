@@ -45,7 +45,7 @@ def _sweep(found: Search, states: Any, at: int, stop: int, target: int) -> tuple
     return int(a.pair[0]), int(a.pair[1])
 
 
-def _successors(found: Search, words: Any) -> list[tuple[int, Any, Any]]:
+def successors(found: Search, words: Any) -> list[tuple[int, Any, Any]]:
     """The code, the words and the orbit's words of each successor."""
     np = found.module.np
     a, width = found.arrays, found.model.layout.words
@@ -74,7 +74,7 @@ def _forward(found: Search, orbits: list[int], starts: Sequence[Plain]) -> tuple
     words: Any = packed[start]
     codes: list[int] = []
     for row in rows[1:]:
-        code, words = next((c, w) for c, w, o in _successors(found, words) if tuple(o.tolist()) == row)
+        code, words = next((c, w) for c, w, o in successors(found, words) if tuple(o.tolist()) == row)
         codes.append(code)
     return start, codes, words
 
