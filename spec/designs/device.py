@@ -199,6 +199,27 @@ def order_after(s: Device, later: Stream, earlier: Stream) -> None:
 
 
 @helper
+def forget_footprint(s: Device, w: Work, q: Branch) -> None:
+    """What a work touches matters to no later launch."""
+    s.loads[w, q], s.stores[w, q] = empty(), empty()
+    s.loads_part[w, q], s.part_loaded[w, q] = None, empty()
+    s.stores_part[w, q], s.part_stored[w, q] = None, empty()
+    s.former[w, q] = empty()
+
+
+@event
+def forget_ordered(s: Device, first: Stream, second: Stream) -> None:
+    """The streams in use are these. A launch on either comes after what both are ordered after: no footprint of that
+    can break a rule any more, and states that differ in it alone are one."""
+    for q in row(s.running, COPY_WORK):
+        if q in s.tail_copies[first] and q in s.tail_copies[second]:
+            forget_footprint(s, COPY_WORK, q)
+    for q in row(s.running, STEP_WORK):
+        if q in s.tail_steps[first] and q in s.tail_steps[second]:
+            forget_footprint(s, STEP_WORK, q)
+
+
+@helper
 def nothing_runs(s: Device) -> bool:
     """The host knows every work to be complete: each is before the tail of its own stream until then."""
     return s.tail_steps[COMPUTE] == empty() and s.tail_copies[COMPUTE] == empty() and s.tail_copies[COPIES] == empty()
@@ -208,10 +229,8 @@ def nothing_runs(s: Device) -> bool:
 def retire(s: Device, w: Work, q: Branch) -> None:
     """A work is known to be complete."""
     s.running[w, q] = False
-    s.loads[w, q], s.stores[w, q] = empty(), empty()
-    s.loads_part[w, q], s.part_loaded[w, q] = None, empty()
-    s.stores_part[w, q], s.part_stored[w, q] = None, empty()
-    s.former[w, q], s.copies_before[w, q], s.steps_before[w, q] = empty(), empty(), empty()
+    forget_footprint(s, w, q)
+    s.copies_before[w, q], s.steps_before[w, q] = empty(), empty()
 
 
 @event

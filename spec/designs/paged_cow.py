@@ -42,6 +42,7 @@ from .device import (
     COPY_WORK,
     STEP_WORK,
     Stream,
+    forget_ordered,
     hand_out,
     launch_copy,
     launch_step,
@@ -205,11 +206,20 @@ def drop_table(s: PagedCow, r: Branch, wrong: bool, keep: bool) -> None:
 
 
 @helper
+def order_streams(s: PagedCow) -> None:
+    """The stream of the copies follows each step: every copy comes after the steps launched before it."""
+    if (s.schedule == HOST_WAIT or s.schedule == EVENT_WAIT) and s.mutant != COPY_IGNORES_STEPS:
+        order_after(s, COPIES, COMPUTE)
+    forget_ordered(s, COMPUTE, copy_stream(s))
+
+
+@helper
 def step(s: PagedCow, r: Branch) -> None:
     """Branch r writes its next token, in the block that its table has for it, and attends to all it has."""
     p, i, token = tail_pos(s, r), tail_slot(s, r), s.length[r]
     b = some(s.table[r, p])
     launch_step(s, r, token, token + 1, token + 1, COMPUTE)
+    order_streams(s)
     was_written(s, r, b, p, span(i, i + 1))
     s.phase[r] = STEPPING
 
@@ -218,8 +228,6 @@ def step(s: PagedCow, r: Branch) -> None:
 def queue_copy(s: PagedCow, r: Branch, old_tail: Block, new_tail: Block) -> None:
     """The used slots of the old tail are copied, ordered as the schedule says."""
     used = excess(tail_slot(s, r), 1) if s.mutant == COPY_TOO_FEW else tail_slot(s, r)
-    if (s.schedule == HOST_WAIT or s.schedule == EVENT_WAIT) and s.mutant != COPY_IGNORES_STEPS:
-        order_after(s, COPIES, COMPUTE)
     launch_copy(s, r, old_tail, new_tail, used, copy_stream(s))
     was_copied(s, old_tail, new_tail, span(0, used))
     if s.schedule == EVENT_WAIT:
@@ -285,6 +293,7 @@ def prefill(s: PagedCow, r: Branch) -> None:
         launch_step(s, r, excess(tokens, 1), tokens, tokens, COMPUTE)
     else:
         launch_step(s, r, 0, tokens, tokens, COMPUTE)
+    order_streams(s)
     for p in row(s.table, r):
         size = s.block_size[r]
         was_written(s, r, some(s.table[r, p]), p, span(0, min(size, excess(tokens, p * size))))
