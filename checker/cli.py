@@ -24,7 +24,8 @@ Examples:
   kvsan record --out run.jsonl -- python serve.py    record an engine
   kvsan check run.jsonl                              check what it did
   kvsan rules exclusive_write                        what a rule says, and why
-  kvsan explore tail_copy --set branches=3           search a design for a shortest counterexample""",
+  kvsan explore tail_copy --set branches=3           search a design for a shortest counterexample
+  kvsan export tail_copy --to tla                    the same design for another model checker""",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -171,11 +172,25 @@ def explore(
 Examples:
   kvsan export tail_copy --to dot --scope two_branches | dot -Tsvg > states.svg
   kvsan export tail_copy --to mermaid --depth 3
-  kvsan export tail_copy --to graphml -o states.graphml    a networkx graph; needs the extra `graph`"""
+  kvsan export tail_copy --to graphml -o states.graphml      a networkx graph; needs the extra `graph`
+  kvsan export tail_copy --to tla --out models               models/TailCopy.tla and models/TailCopy.cfg, for TLC
+  kvsan export tail_copy --to promela --scope two_branches   tail_copy.pml here, for SPIN
+  kvsan export tail_copy --to tla --mutant copy_too_few      a wrong design: TLC names the rule that it breaks
+
+\b
+A model has the steps that `kvsan explore` compiles, its docstrings as comments, and its rules and invariants by their
+names. Where no rule is broken, expect
+  TLC    distinct states = states, states generated = transitions + starts, as in explore with the same symmetry
+  SPIN   states stored = states + 1 (before the start is set), as in explore --symmetry none
+A step that breaks a rule is reported, as the invariant of that name in TLA+ and as the assertion !(breaks_NAME) in
+Promela, and nothing follows it. Lints count as rules there, where --lints asks for them.
+
+\b
+Exit code: 0 written, 2 bad usage, or the form cannot hold it."""
 )
 def export(
     design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
-    to: Annotated[str, typer.Option("--to", metavar="dot|graphml|mermaid", help="The form.")],
+    to: Annotated[str, typer.Option("--to", metavar="dot|graphml|mermaid|tla|promela", help="The form.")],
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change the scope. Repeatable.")
     ] = None,
@@ -185,15 +200,26 @@ def export(
         str, typer.Option(metavar="none|blocks|full", help="One state of each orbit, where that is sound.")
     ] = "full",
     depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="States of so many steps at most.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "--out", "-o", metavar="PATH", help="The file of a graph, or the folder of a model (here)."
+        ),
+    ] = None,
+    lints: Annotated[bool, typer.Option("--lints", help="Judge lints in a model too, as rules.")] = False,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Leave a rule out of a model. Repeatable.")
+    ] = None,
 ) -> None:
-    """Write the state graph of a small scope for other tools.
+    """Write a design in a scope for other tools: its state graph, or a model for another checker.
 
-    What no reader could follow is refused, with what to narrow.
+    The graph is of a small scope: what no reader could follow is refused, with what to narrow. A model checks the
+    design again with a program that shares nothing with this one: TLC, or SPIN.
     """
     from kvsan.checker.command.export import Request, run
 
-    raise typer.Exit(run(Request(design, to, tuple(set_ or ()), scope, mutant, symmetry, depth, output)))
+    rest = (mutant, symmetry, depth, output, lints, tuple(without or ()))
+    raise typer.Exit(run(Request(design, to, tuple(set_ or ()), scope, *rest)))
 
 
 @app.command(

@@ -2,7 +2,7 @@
 
 check     logs in, one report out
 listing   the rules with their labels, as text and as JSON
-export    a design in the form of another tool
+export    a design in the form of another tool; `export_model`: as the input of another model checker
 lab       the capacity analogy, apart from ownership
 progress  the live line on a terminal
 save      a way through a design in a file, in the form that its ending names

@@ -14,15 +14,16 @@ from kvsan.checker.explore.module import NoCompiler
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
+from .export_model import MODELS, ModelRequest, write
 from .sink import Color, Sink
 from .usage import Refused
 
-FORMS = (*MOST,)
+FORMS = (*MOST, *MODELS)
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of one `kvsan export`."""
+    """The options of one `kvsan export`. output: the file of a graph, the folder of a model."""
 
     design: str
     to: str
@@ -32,6 +33,8 @@ class Request:
     symmetry: str = "full"
     depth: int | None = None
     output: Path | None = None
+    lints: bool = False
+    without: Sequence[str] = ()
 
 
 def run(request: Request) -> int:
@@ -50,15 +53,30 @@ def run(request: Request) -> int:
         raise Refused("llvmlite and numpy are not installed: pip install 'kvsan[explore]'") from error
     except NoGraphs as error:
         raise Refused("networkx is not installed: pip install 'kvsan[graph]'") from error
-    sink = Sink(request.output, False, Color.never)
+    sink = Sink(None if request.to in MODELS else request.output, False, Color.never)
     sink.write(text)
     sink.close()
     return 0
 
 
 def written(request: Request) -> str:
-    """The text. Raises BadDesign, Hairball, SpecError, NoCompiler, NoGraphs."""
+    """The graph, or what to say about a model's files.
+
+    Raises BadDesign, Hairball, SpecError, NoCompiler, NoGraphs, Refused.
+    """
+    if request.to in MODELS:
+        return write(model_request(request))
+    if request.lints or request.without:
+        raise Refused(f"--lints and --without are for the models of other checkers: --to {' or '.join(MODELS)}")
     design = find(request.design)
     chosen = scoped(design, changes(request.settings), request.scope, request.mutant)
     prepared = prepare(design, chosen, request.symmetry)
     return drawn(graph(prepared, MOST[request.to], request.depth), request.to)
+
+
+def model_request(request: Request) -> ModelRequest:
+    """The options that a model has. Raises Refused."""
+    if request.depth is not None:
+        raise Refused(f"--depth cuts a graph: the states that {request.to} describes have no number of steps")
+    chosen = request.settings, request.scope, request.mutant, request.symmetry, request.lints, request.without
+    return ModelRequest(request.design, request.to, request.output or Path(), *chosen)

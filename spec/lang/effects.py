@@ -106,3 +106,19 @@ def writes(step: ir.Step, variables: Mapping[str, ir.Variable]) -> tuple[Access,
 def reset_by(sort: str, variables: Mapping[str, ir.Variable]) -> tuple[ir.Variable, ...]:
     """The maps that `reset` of a member of this sort returns to their defaults."""
     return tuple(v for v in variables.values() if not v.const and v.keys and v.keys[0] == ir.SortType(sort))
+
+
+def changes_row(loop: ir.For) -> bool:
+    """Whether a turn of a loop over a row may change which keys the row has for a later turn."""
+    assert isinstance(loop.domain, ir.Row)
+    own = ir.Name(loop.name, loop.name_type)
+    for statement in all_statements(loop.body):
+        match statement:
+            case ir.Store(variable, index) if variable == loop.domain.variable:
+                if index[:2] != (loop.domain.first, own):
+                    return True
+            case ir.Reset():
+                return True
+            case _:
+                pass
+    return False
