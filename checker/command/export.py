@@ -8,9 +8,10 @@ from pathlib import Path
 
 from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.draw import MOST, drawn
-from kvsan.checker.explore.explore import SYMMETRIES, prepare
+from kvsan.checker.explore.explore import prepare
 from kvsan.checker.explore.graph import Hairball, NoGraphs, graph
 from kvsan.checker.explore.module import NoCompiler
+from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
