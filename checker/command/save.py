@@ -47,16 +47,16 @@ def way_text(
 ) -> str:
     """What is written. Raises NoLog."""
     if path.name.endswith(LOG):
-        return written(log_of(design.name, scoped, steps))
+        return written(log_of(design, scoped, steps))
     verdict = f"violated {found.rule}: {found.message}" if found else ""
     if path.name.endswith(ITF):
         said = f"{design.name}: {verdict or 'a walk; nothing is violated'}"
         return itf(design.spec, scoped, start, steps, said)
     scope = " ".join(f"{name}={value}" for name, value in scoped.settings.items())
-    return sequence(design.spec, steps, f"{design.name}  {scope}", events(design.name, scoped, steps), verdict)
+    return sequence(design.spec, steps, f"{design.name}  {scope}", events(design, scoped, steps), verdict)
 
 
-def events(design: str, scoped: Scoped, steps: Sequence[Step]) -> list[dict[str, object]]:
+def events(design: Design, scoped: Scoped, steps: Sequence[Step]) -> list[dict[str, object]]:
     """The ownership events of a way, none where it cannot be written as a log."""
     try:
         return log_of(design, scoped, steps)[1:]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -21,7 +22,7 @@ from kvsan.spec.designs.settings import Setting, Settings, Sizing, sizing
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value
 from kvsan.spec.lang.load import load
-from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
+from kvsan.spec.lang.surface import REGISTRY, Choice, Scope, Set, Sort
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
 
@@ -31,10 +32,12 @@ class BadDesign(Exception):
 
 @dataclass(frozen=True)
 class Design:
-    """settings: the default scope. scopes: what named scopes change. mutants: their names, by the scope that each is
-    caught in."""
+    """module: where the design runs as Python. settings: the default scope. scopes: what named scopes change. mutants:
+    their names, by the scope that each is caught in."""
 
     name: str
+    module: str
+    discipline: str
     spec: ir.Spec
     settings: Settings
     sizing: Callable[[Settings], Sizing | Scope]
@@ -58,7 +61,16 @@ def find(source: str) -> Design:
         ours = DESIGNS[source]
         spec = load(f"{ours.module}:{ours.state}")
         mutants = {m.name: m.scope for m in ours.mutants}
-        return Design(ours.name, spec, ours.settings, lambda s: sizing(s, ours.discipline), ours.scopes, mutants)
+        return Design(
+            ours.name,
+            ours.module,
+            ours.discipline,
+            spec,
+            ours.settings,
+            lambda s: sizing(s, ours.discipline),
+            ours.scopes,
+            mutants,
+        )
     where, _, state = source.rpartition(":") if source.rpartition(":")[2].isidentifier() else (source, "", "")
     if not where.endswith(".py"):
         raise BadDesign(f"there is no design {source!r}: known are {', '.join(DESIGNS)}; or name path/to/file.py:Class")
@@ -72,21 +84,24 @@ def _of_file(path: Path, state: str) -> Design:
     if state and spec.state != state:
         raise BadDesign(f"{path} has the state class {spec.state}, not {state}")
     module = _run(path)
+    discipline = getattr(module, "DISCIPLINE", "paged_cow")
     scope = getattr(module, "scope", None)
     if scope is not None:
         defaults = {n: p.default for n, p in inspect.signature(scope).parameters.items()}
-        return Design(path.stem, spec, defaults, lambda s: scope(**s), {}, {})
+        return Design(path.stem, module.__name__, discipline, spec, defaults, lambda s: scope(**s), {}, {})
     settings = getattr(module, "SETTINGS", None)
     if settings is None:
         raise BadDesign(f"{path} says no scope: add SETTINGS = {{'branches': 2, 'blocks': 4, ...}}, or def scope(...)")
-    discipline = getattr(module, "DISCIPLINE", "paged_cow")
-    return Design(path.stem, spec, settings, lambda s: sizing(s, discipline), {}, {})
+    return Design(path.stem, module.__name__, discipline, spec, settings, lambda s: sizing(s, discipline), {}, {})
 
 
 def _run(path: Path) -> ModuleType:
-    made = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"kvsan_design_{path.stem}"
+    made = importlib.util.spec_from_file_location(name, path)
     assert made is not None and made.loader is not None
     module = importlib.util.module_from_spec(made)
+    sys.modules[name] = module  # its annotations are looked up there
+    REGISTRY.pop(name, None)
     made.loader.exec_module(module)
     return module
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints  # the run-time half of the language handles values of every declared type
 
-from kvsan.checker.explore.design import Scoped
+from kvsan.checker.explore.design import Design, Scoped, find
 from kvsan.checker.explore.lines import Line, NoLog, Writer
 from kvsan.checker.explore.replay import Step
-from kvsan.spec.designs.catalog import DESIGNS, Design
 from kvsan.spec.lang.surface import (
     CONST,
     REGISTRY,
@@ -31,6 +30,7 @@ from kvsan.spec.lang.surface import (
     Undefined,
     performed,
 )
+from kvsan.spec.ownership.state import Ownership
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,19 @@ class Way:
     broken: tuple[tuple[str, int], ...]
 
 
-def log_of(design: str, scoped: Scoped, steps: Sequence[Step]) -> list[Line]:
+def log_of(design: Design | str, scoped: Scoped, steps: Sequence[Step]) -> list[Line]:
     """The lines of a way. Raises NoLog."""
     return way(design, scoped, [(s.action, tuple(s.values.values()), s.text) for s in steps]).lines
 
 
-def way(design: str, scoped: Scoped, steps: Iterable[tuple[str, Sequence[int | None], str]]) -> Way:
+def way(design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequence[int | None], str]]) -> Way:
     """Take steps from the start of a design, each an action, its arguments and what to call it. Raises NoLog."""
-    if design not in DESIGNS:
-        raise NoLog(f"{design} is no design of ours: only these run as logs so far")
-    ours = DESIGNS[design]
+    ours = find(design) if isinstance(design, str) else design
     module = importlib.import_module(ours.module)
-    state = getattr(module, ours.state)(_scope(getattr(module, ours.state), scoped))
+    made = getattr(module, ours.spec.state)
+    if not issubclass(made, Ownership):
+        raise NoLog(f"{ours.name} does not derive from Ownership, so it performs no events of the ledger")
+    state = made(_scope(made, scoped))
     actions = {f.__name__: f for f in REGISTRY[ours.module]}
     start = next(f for f in actions.values() if f.__dict__["spec_kind"] == "initial")
     writer = Writer(state, [_header(ours, scoped)])

@@ -1,0 +1,47 @@
+"""The tutorial's design is explored as it says, the README shows a part of it, and its counterexample is a log."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from kvsan.checker.cli import main
+
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = (ROOT / "spec" / "TUTORIAL.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: (\w+)=(\S+))?\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def beams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (text,) = [body for _, key, name, body in BLOCKS if (key, name) == ("file", "beams.py")]
+    (tmp_path / "beams.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_its_commands_end_as_it_says(
+    beams: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = [(body, int(value or 0)) for language, _, value, body in BLOCKS if language == "sh"]
+    assert len(commands) == 3
+    said = []
+    for text, code in commands:
+        monkeypatch.setattr("sys.argv", shlex.split(text))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == code, text
+        said.append(capsys.readouterr().out)
+    assert "HOLDS in every state" in said[0]
+    assert "split(r0, r1)" in said[1] and "append_in_place(r0)" in said[1]
+    assert "violated exclusive_write" in said[1] and "violated exclusive_write" in said[2]
+
+
+def test_the_readme_shows_a_part_of_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n(@action.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert shown in TUTORIAL
