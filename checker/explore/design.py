@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -61,16 +62,8 @@ def find(source: str) -> Design:
         ours = DESIGNS[source]
         spec = load(f"{ours.module}:{ours.state}")
         mutants = {m.name: m.scope for m in ours.mutants}
-        return Design(
-            ours.name,
-            ours.module,
-            ours.discipline,
-            spec,
-            ours.settings,
-            lambda s: sizing(s, ours.discipline),
-            ours.scopes,
-            mutants,
-        )
+        size = partial(sizing, discipline=ours.discipline)
+        return Design(ours.name, ours.module, ours.discipline, spec, ours.settings, size, ours.scopes, mutants)
     where, _, state = source.rpartition(":") if source.rpartition(":")[2].isidentifier() else (source, "", "")
     if not where.endswith(".py"):
         raise BadDesign(f"there is no design {source!r}: known are {', '.join(DESIGNS)}; or name path/to/file.py:Class")
