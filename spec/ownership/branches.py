@@ -42,6 +42,14 @@ def reserve(s: Ownership, r: Branch, blocks: Count) -> None:
     s.taken[r] = 0
 
 
+@helper
+def disclaim(s: Ownership, c: Branch, r: Branch, end: int) -> None:
+    """What the slots past the length of r hold, up to token `end`, is no token of c until c writes it again."""
+    if end > s.length[r]:
+        s.stale_from[c] = s.length[r] if s.stale_to[r] == 0 else min(s.stale_from[r], s.length[r])
+        s.stale_to[c] = max(end, s.stale_to[r])
+
+
 @event
 def fork(s: Ownership, c: Branch, r: Branch, upto: Tokens | None) -> None:
     """Branch c shares the entries of r that hold its first `upto` tokens; they agree below the length of r."""
@@ -49,6 +57,7 @@ def fork(s: Ownership, c: Branch, r: Branch, upto: Tokens | None) -> None:
     reach = s.length[r] if upto is None else min(upto, s.length[r])
     s.length[c] = reach
     s.stale_from[c], s.stale_to[c] = s.stale_from[r], s.stale_to[r]
+    disclaim(s, c, r, s.length[r] + s.proposed[r])
     s.window_from[c] = s.window_from[r]
     for p in row(s.skipped, r):
         s.skipped[c, p] = True
@@ -206,9 +215,7 @@ def accept(s: Ownership, r: Branch, tokens: Tokens) -> None:
     s.length[r] += min(tokens, proposed)
     s.proposed[r] = 0
     s.rolled_back[r] = True
-    if end > s.length[r]:
-        s.stale_from[r] = s.length[r] if s.stale_to[r] == 0 else min(s.stale_from[r], s.length[r])
-        s.stale_to[r] = max(end, s.stale_to[r])
+    disclaim(s, r, r, end)
 
 
 @event

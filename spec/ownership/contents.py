@@ -126,7 +126,11 @@ def read(s: Ownership, r: Branch, upto: Tokens | None) -> None:
     end = s.length[r] if upto is None else upto
     start = s.stale_from[r]
     if s.stale_to[r] > 0:
-        obey(rollback_exact, end <= start, "branch {r} read {end} tokens; from token {start} on they were rolled back")
+        obey(
+            rollback_exact,
+            end <= start,
+            "branch {r} read {end} tokens; from token {start} on they were rolled back, or were its parent's drafts",
+        )
 
 
 @event

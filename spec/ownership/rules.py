@@ -206,12 +206,13 @@ def no_leak() -> None:
 
 @rule
 def rollback_exact() -> None:
-    """After an accept the branch has exactly the kept tokens; rolled-back slots are neither read nor sealed before
-    they are rewritten; lookahead blocks, where the discipline returns them, are back by the branch's next launch or
-    `quiescent`.
+    """After an accept the branch has exactly the kept tokens; rolled-back slots, and for a child of a branch that
+    speculates the proposed ones, are neither read nor sealed before they are rewritten; lookahead blocks, where the
+    discipline returns them, are back by the branch's next launch or `quiescent`.
 
     Source: vLLM speculative decoding; vllm#47728 (rejection moves the boundary back).
-    Catches: a rollback that keeps blocks or drops too many, a rejected draft that is read or cached.
+    Catches: a rollback that keeps blocks or drops too many, a rejected draft that is read or cached, a fork that takes
+        drafts for tokens.
     Except: disciplines that keep lookahead blocks.
     Deviates: a rolled-back slot whose token the branch has again may be sealed ahead of its rewrite, as any other.
     Mend: a rollback to just the kept tokens, before the branch goes on.
