@@ -164,7 +164,11 @@ def step_writes(s: Device, r: Branch, p: Pos, first: int, end: int) -> Set[Slot]
 
 @event
 def launch_step(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> None:
-    """On stream t, branch r writes its tokens [first, end) and then attends to its first `upto`."""
+    """On stream t, branch r writes its tokens [first, end) and then attends to its first `upto`.
+
+    Where it begins within a block and goes on to the next, it is taken to write the whole of the first: of a work's
+    partly written blocks one is kept.
+    """
     size = s.block_size[r]
     for p in row(s.table, r):
         b = some(s.table[r, p])
@@ -181,7 +185,7 @@ def launch_step(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream
             s.loads[STEP_WORK, r] = s.loads[STEP_WORK, r] | only(b)
         elif attended != empty():
             s.loads_part[STEP_WORK, r], s.part_loaded[STEP_WORK, r] = b, attended
-        if stored == whole:
+        if stored == whole or (stored != empty() and (p + 1) * size < end):
             s.stores[STEP_WORK, r] = s.stores[STEP_WORK, r] | only(b)
         elif stored != empty():
             s.stores_part[STEP_WORK, r], s.part_stored[STEP_WORK, r] = b, stored
