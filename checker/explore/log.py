@@ -16,6 +16,7 @@ from typing import Any, get_type_hints  # the run-time half of the language hand
 from kvsan.checker.explore.design import Design, Scoped, find
 from kvsan.checker.explore.lines import Line, NoLog, Writer
 from kvsan.checker.explore.replay import Step
+from kvsan.spec.designs.settings import discipline_of
 from kvsan.spec.lang.surface import (
     CONST,
     REGISTRY,
@@ -71,7 +72,7 @@ def way(design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequenc
 def _header(design: Design, scoped: Scoped) -> Line:
     return {
         "ev": "trace", "schema": "kvsan/1", "engine": f"design:{design.name}", "version": "1",
-        "discipline": design.discipline, "block_size": scoped.settings["block_size"],
+        "discipline": discipline_of(scoped.settings, design.discipline), "block_size": scoped.settings["block_size"],
         "blocks": scoped.settings["blocks"], "started": "empty",
     }  # fmt: skip
 

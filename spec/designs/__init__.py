@@ -3,6 +3,7 @@
 tail_copy    the smallest machine with a shared writable tail; the yardstick of every search
 paged_cow    PagedAttention and vLLM V0: forks share partial tails, copies are ordered as a schedule says
 prefix_append_only  vLLM 0.9.1 V1: full blocks shared through a prefix cache, tables that only grow
+speculative  drafts written before they are verified, and rolled back, over paged and over append-only tables
 attention    what a branch reads
 contents     ghosts: for which branches a slot is right, and at which place
 device       order in the state: work under way, and what it is ordered after

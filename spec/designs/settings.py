@@ -27,6 +27,11 @@ class Sizing:
     constants: dict[str, Setting]
 
 
+def discipline_of(settings: Settings, discipline: str) -> str:
+    """The discipline that the settings choose, where a design leaves the choice; else the design's own."""
+    return str(settings.get("discipline", discipline)).lower()
+
+
 def sizing(settings: Settings, discipline: str) -> Sizing:
     """The sizes and constants of a design's specification under these settings.
 
@@ -47,7 +52,7 @@ def sizing(settings: Settings, discipline: str) -> Sizing:
         "Op": number.get("ops", 0),
     }
     constants: dict[str, Setting] = {
-        **DISCIPLINES[discipline].constants,
+        **DISCIPLINES[discipline_of(settings, discipline)].constants,
         "counts_pins": False,
         "slots_of": number["block_size"],
         "capacity": tokens,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 
 import pytest
 from kvsan.checker.explore.design import find, scoped
@@ -15,7 +16,12 @@ from kvsan.spec.lang.surface import NotEnabled, judged
 from plain_search import Model, search, short
 
 LINTS = {"needless_copy", "sealed_twice", "recomputed_sealed"}
-ROOMY = {"tail_copy": "three_positions", "paged_cow": "three_positions", "prefix_append_only": "full_prompt"}
+ROOMY = {
+    "tail_copy": "three_positions",
+    "paged_cow": "three_positions",
+    "prefix_append_only": "full_prompt",
+    "speculative": "one_slot_tail",
+}
 CASES = [
     pytest.param(d, m, id=f"{d.name}-{m.name}", marks=[pytest.mark.slow] if m.steps >= 8 else [])
     for d in DESIGNS.values()
@@ -24,10 +30,13 @@ CASES = [
 ]
 
 
+known = cache(find)
+
+
 def log_of(design: Design, settings: Settings, steps: list[str]) -> Way:
     """The steps `fork_branch(r0, r1)` as a log."""
     split = [(step.split("(")[0], [int(n) for n in re.findall(r"\d+", step.split("(")[1])], step) for step in steps]
-    found = find(design.name)
+    found = known(design.name)
     changes = {name: str(value) for name, value in settings.items()}
     return way(design.name, scoped(found, changes), split)
 
