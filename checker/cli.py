@@ -170,6 +170,43 @@ def explore(
 @app.command(
     epilog="""\b
 Examples:
+  kvsan mutants tail_copy                              the catalog, and every require dropped in every named scope
+  kvsan mutants paged_cow --no-guards
+  kvsan mutants my_design.py --set blocks=3            guards dropped in this scope only
+
+\b
+Exit code: 0 as the catalog says, 1 a difference, 2 bad usage, 3 UNKNOWN (a limit was reached)."""
+)
+def mutants(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Drop guards in this scope. Repeatable.")
+    ] = None,
+    scope: Annotated[str, typer.Option(metavar="NAME", help="Drop guards in this named scope only.")] = "",
+    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Drop each require in turn.")] = True,
+    symmetry: Annotated[
+        str, typer.Option(metavar="none|blocks|full", help="Members that stand for each other, where that is sound.")
+    ] = "full",
+    limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 1_000_000,
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Search every mutant of a design, and the design without each of its guards.
+
+    A guard is caught by a rule, or shown redundant where the same states are reached by as many transitions. What no
+    rule notices is said.
+    """
+    from kvsan.checker.command.mutants import Request, run
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"mutants have no {format.value} form: --format text or json")
+    json = format == Format.json
+    raise typer.Exit(run(Request(design, tuple(set_ or ()), scope, symmetry, guards, limit_states, json, quiet)))
+
+
+@app.command(
+    epilog="""\b
+Examples:
   kvsan export tail_copy --to dot --scope two_branches | dot -Tsvg > states.svg
   kvsan export tail_copy --to mermaid --depth 3
   kvsan export tail_copy --to graphml -o states.graphml      a networkx graph; needs the extra `graph`

@@ -4,6 +4,7 @@ check     logs in, one report out
 listing   the rules with their labels, as text and as JSON
 export    a design in the form of another tool; `export_model`: as the input of another model checker
 lab       the capacity analogy, apart from ownership
+mutants   what catches each design mistake, and what each require is there for
 progress  the live line on a terminal
 save      a way through a design in a file, in the form that its ending names
 sink      where a report goes: a file, a terminal, a pipe that may close

@@ -12,6 +12,7 @@ search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram
+mutants  the catalog searched; `guards`: each require dropped in turn
 graph    the state graph of a small scope, for networkx; `draw` as DOT, GraphML and Mermaid
 simulate random walks by the interpreter
 explore  all of it in one call

@@ -103,11 +103,12 @@ def explore(
         judge = prepared.generated.judges[failure.judge]
         into = lints if judge.kind == "lint" else violations
         if judge.kind != "witness" and judge.rule not in (f.rule for f in into):
-            into.append(_finding(prepared, found, failure, judge))
+            told = finding_of(prepared, found, failure, judge)
+            into += [told] if confirmed(told) else []
     return _outcome(prepared, found, tuple(violations), tuple(lints))
 
 
-def _finding(prepared: Prepared, found: Search, failure: Failure, judge: Judge) -> Finding:
+def finding_of(prepared: Prepared, found: Search, failure: Failure, judge: Judge) -> Finding:
     begun = [s.state for s in prepared.begun]
     start, codes = codes_to(found, failure, begun)
     steps = perform(prepared.design.spec, prepared.scoped, prepared.model, begun[start], codes)
@@ -118,6 +119,13 @@ def _finding(prepared: Prepared, found: Search, failure: Failure, judge: Judge) 
         if breach.rule == judge.rule:
             message = breach.message
     return Finding(judge.rule, judge.kind, message, steps, begun[start])
+
+
+def confirmed(finding: Finding) -> bool:
+    """Whether whole states show it too. Where a step leaves its domain, which is a finding of its own, what else it
+    broke was judged on values that mean nothing."""
+    obligation = finding.kind in ("rule", "lint")
+    return not obligation or any(b.rule == finding.rule for b in finding.steps[-1].breaches)
 
 
 def _outcome(

@@ -226,7 +226,8 @@ def publish_copy(s: TailCopy, r: Branch) -> None:
     old_tail, new_tail = some(s.source[r]), copy_target(s, r)
     map(s, r, tail_pos(s, r), new_tail)
     forget_replaced(s, r)
-    give_back(s, old_tail)
+    if s.mutant != DROP_SOURCE_BEFORE_COPY:  # that one has dropped it already
+        give_back(s, old_tail)
     if s.mutant != FORK_RELEASED_BLOCK:
         s.source[r] = None
     s.target[r], s.phase[r] = None, WRITING

@@ -1,0 +1,82 @@
+"""`kvsan mutants` compares what it finds with the catalog, and says what no rule notices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kvsan.checker.command.mutants import Request, as_json, as_text, exit_code, run
+from kvsan.checker.explore.design import find
+from kvsan.checker.explore.mutants import Caught, catch
+from kvsan.spec.designs.catalog import DESIGNS, TAIL_COPY, Mutant
+
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+
+MACHINE = Path(__file__).parents[1] / "explore" / "designs" / "tail_machine.py"
+RIGHT = Mutant("append_without_copy", "exclusive_write", 3, "two_branches")
+LONGER = Mutant("cancel_frees_shared", "free_once", 3, "two_branches")
+
+
+@pytest.fixture(scope="module")
+def caught() -> Iterator[list[Caught]]:
+    """Two mutants, the second of them pinned wrong."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(DESIGNS, "tail_copy", replace(TAIL_COPY, mutants=(RIGHT, LONGER)))
+        yield catch(find("tail_copy"))
+
+
+def test_a_difference_from_the_catalog_is_shown_and_fails(caught: list[Caught]) -> None:
+    assert exit_code(caught, []) == 1
+    assert exit_code(caught[:1], []) == 0
+    assert as_text(caught, []) == (
+        "mutant               caught by        steps  scope\n"
+        "append_without_copy  exclusive_write      3  two_branches\n"
+        "cancel_frees_shared  free_once            2  two_branches"
+        "  DIFFERS: the catalog says free_once after 3 steps\n"
+        "1 of 2 caught as the catalog says\n"
+    )
+
+
+def test_a_mutant_has_its_form_for_programs(caught: list[Caught]) -> None:
+    first, second = json.loads(as_json(caught, []))["mutants"]
+    assert first["way"] == ["fork_branch(r0, r1)", "append_in_place(r0)", "finish_write(r0)"]
+    assert (first["name"], first["rule"], first["caught"], first["steps"]) == (RIGHT.name, RIGHT.rule, True, 3)
+    assert first["scope"]["branches"] == 2
+    assert first["scope"]["mutant"] == "APPEND_WITHOUT_COPY"
+    assert (second["agrees"], second["pinned"]) == (False, {"rule": "free_once", "steps": 3})
+
+
+def test_each_require_of_a_users_design_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(Request(str(MACHINE), settings=("branches=2", "blocks=4"), quiet=True)) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("no mutants\n\neach require dropped in turn\ncancel  ")
+    assert "s.phase[r] == IDLE\n        caught by exclusive_write after 2 steps, scope branches=2 blocks=4\n" in said
+    assert "s.alive[r]\n        unnoticed by every rule and lint: 0 more states and 8 more transitions" in said
+    assert said.endswith("10 caught, 3 redundant, 4 unnoticed\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_every_mutant_of_the_catalog_is_caught_as_it_says(name: str) -> None:
+    caught = catch(find(name))
+    assert [(c.name, c.rule, c.steps) for c in caught] == [(m.name, m.rule, m.steps) for m in DESIGNS[name].mutants]
+    assert all(c.agrees for c in caught)
+
+
+@pytest.mark.slow
+def test_no_guard_of_the_reference_machine_is_without_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(Request("tail_copy", json=True, quiet=True)) == 0
+    found = json.loads(capsys.readouterr().out)["guards"]
+    unnoticed = {(g["action"], g["guard"]) for g in found if g["result"] == "unnoticed"}
+    assert unnoticed == {
+        (
+            "append_in_place",
+            "can_append(s, r)",
+        ),  # the block of a copy is lost; nothing settles, so no leak shows
+        ("start_copy", "can_append(s, r)"),
+        ("cancel_branch", "s.alive[r]"),  # ends nothing
+    }
+    assert {g["result"] for g in found} == {"caught", "unnoticed"}
