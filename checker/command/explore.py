@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvsan.checker.explore.design import BadDesign, find, scoped
-from kvsan.checker.explore.explore import Exploration, Prepared, explore, prepare
+from kvsan.checker.explore.explore import Exploration, Prepared, explore, explore_plainly, prepare
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.search import Progress as Figures
@@ -52,6 +52,7 @@ class Request:
     depth: int = 50
     seed: int = 0
     quiet: bool = False
+    plain: bool = False
 
     @property
     def replay(self) -> str:
@@ -80,13 +81,11 @@ def run(request: Request) -> int:
         if request.simulate is not None:
             return walk(request, prepared)
         with Live(design.name, request.quiet) as live:
-            found = explore(prepared, limits, live.tell)
+            found = searched(request, prepared, limits, live)
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
         raise Refused(f"the design is not well formed\n{error}") from error
-    except NoCompiler as error:
-        raise Refused("llvmlite is not installed: pip install 'kvsan[explore]'") from error
     sink = Sink(None, not request.json, Color.never)
     sink.write(as_json(found) if request.json else as_text(found, request.replay))
     if request.save is not None and found.violations:
@@ -95,6 +94,16 @@ def run(request: Request) -> int:
     elif request.save is not None:
         print("kvsan explore: there is no counterexample to save", file=sys.stderr)
     return exit_code(found)
+
+
+def searched(request: Request, prepared: Prepared, limits: Limits, live: Live) -> Exploration:
+    """Search by what there is: compiled, or by the interpreter."""
+    if not request.plain:
+        try:
+            return explore(prepared, limits, live.tell)
+        except NoCompiler as error:
+            print(f"kvsan explore: {error}, so this search is slow: pip install 'kvsan[explore]'", file=sys.stderr)
+    return explore_plainly(prepared, limits, live.tell)
 
 
 def walk(request: Request, prepared: Prepared) -> int:

@@ -14,7 +14,7 @@ replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram
 mutants  the catalog searched; `guards`: each require dropped in turn
 graph    the state graph of a small scope, for networkx; `draw` as DOT, GraphML and Mermaid
-simulate random walks by the interpreter
+plain    the same search by the interpreter; `simulate` random walks by it
 explore  all of it in one call
 
 We chose machine code from the lowered form, in words held in registers; stored nothing for counterexamples, which a

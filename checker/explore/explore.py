@@ -10,6 +10,7 @@ from kvsan.checker.explore.emit import Generated, Judge, Model, generate
 from kvsan.checker.explore.model import Start, model, starts
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.path import codes_to
+from kvsan.checker.explore.plain import literal
 from kvsan.checker.explore.replay import Step, perform
 from kvsan.checker.explore.search import UNLIMITED, Failure, Limits, Progress, Search, search
 from kvsan.checker.explore.symmetry import symmetry as strongest
@@ -106,6 +107,43 @@ def explore(
             told = finding_of(prepared, found, failure, judge)
             into += [told] if confirmed(told) else []
     return _outcome(prepared, found, tuple(violations), tuple(lints))
+
+
+def explore_plainly(
+    prepared: Prepared, limits: Limits = UNLIMITED, tell: Callable[[Progress], None] = lambda _: None
+) -> Exploration:
+    """The same by the interpreter, without a symmetry."""
+    found = literal(prepared.model, [s.state for s in prepared.begun], limits, tell)
+    violations, lints = list[Finding](), list[Finding]()
+    for broken in found.broken:
+        start = prepared.begun[broken.start].state
+        steps = perform(prepared.design.spec, prepared.scoped, prepared.model, start, broken.codes)
+        said = [b.message for b in steps[-1].breaches if b.rule == broken.rule] if steps else []
+        into = lints if broken.kind == "lint" else violations
+        into.append(Finding(broken.rule, broken.kind, said[0] if said else broken.message, steps, start))
+    note = "searched by the interpreter" if prepared.symmetry != "none" else prepared.symmetry_note
+    return Exploration(
+        prepared.design.name,
+        prepared.scoped,
+        "none",
+        note,
+        found.states,
+        found.transitions,
+        found.depth,
+        found.seconds,
+        found.stopped,
+        tuple(violations),
+        tuple(lints),
+        {a.name: found.actions[a.name] for a in prepared.design.spec.of_kind("action")},
+        dict(found.judged),
+        found.witnesses,
+        found.fan[0],
+        dict(sorted(found.fan.items())),
+        tuple(found.levels),
+        0,
+        prepared.model.layout.bits,
+        tuple(prepared.model.layout.fields),
+    )
 
 
 def finding_of(prepared: Prepared, found: Search, failure: Failure, judge: Judge) -> Finding:
