@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.simplify import simplify
+from kvsan.spec.lang.simplify import simplified
 from kvsan.spec.lang.walk import all_statements, domain_with, every, expressions, rebuild
 
 
@@ -218,7 +218,7 @@ def fold(expr: ir.Expr) -> ir.Expr:
         case ir.IsNone(ir.Const(value)):
             return ir.Const(value is None, ir.BOOL, expr.span)
         case _:
-            return simplify(expr, {})
+            return simplified(expr)
 
 
 def _numbers(expr: ir.Arith, op: str, a: int, b: int) -> ir.Expr:

@@ -78,7 +78,11 @@ def simplify(expr: ir.Expr, constants: Mapping[str, int | None]) -> ir.Expr:
     """The expression with the scalars in `constants` replaced by their values, folded."""
     if isinstance(expr, ir.Read) and not expr.index and expr.variable in constants:
         return ir.Const(constants[expr.variable], expr.type, expr.span)
-    expr = rebuild(expr, lambda e: simplify(e, constants))
+    return simplified(rebuild(expr, lambda e: simplify(e, constants)))
+
+
+def simplified(expr: ir.Expr) -> ir.Expr:
+    """One node over folded parts."""
     match expr:
         case ir.Not(operand):
             return negate(operand) if isinstance(operand, ir.Const) else expr

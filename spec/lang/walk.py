@@ -42,35 +42,53 @@ def every(expr: ir.Expr) -> Iterator[ir.Expr]:
 
 
 def rebuild(expr: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    """The same node over changed parts."""
+    """The same node over changed parts, itself where no part changed."""
     match expr:
         case ir.Name() | ir.Const() | ir.Empty():
             return expr
         case ir.Read(index=index):
-            return replace(expr, index=tuple(map(change, index)))
+            parts = tuple(map(change, index))
+            return expr if _same(parts, index) else replace(expr, index=parts)
         case ir.Not(operand) | ir.IsNone(operand) | ir.Some(operand):
-            return replace(expr, operand=change(operand))
+            part = change(operand)
+            return expr if part is operand else replace(expr, operand=part)
         case ir.Only(member):
-            return replace(expr, member=change(member))
+            part = change(member)
+            return expr if part is member else replace(expr, member=part)
         case ir.And(items) | ir.Or(items):
-            return replace(expr, items=tuple(map(change, items)))
+            parts = tuple(map(change, items))
+            return expr if _same(parts, items) else replace(expr, items=parts)
         case ir.Compare(left=left, right=right) | ir.Arith(left=left, right=right):
-            return replace(expr, left=change(left), right=change(right))
+            a, b = change(left), change(right)
+            return expr if a is left and b is right else replace(expr, left=a, right=b)
         case ir.Cond(test, then, other):
-            return replace(expr, test=change(test), then=change(then), other=change(other))
+            parts = change(test), change(then), change(other)
+            if _same(parts, (test, then, other)):
+                return expr
+            return replace(expr, test=parts[0], then=parts[1], other=parts[2])
         case ir.Quantifier(domain=domain, body=body):
-            return replace(expr, domain=domain_with(domain, change), body=change(body))
+            where, inside = domain_with(domain, change), change(body)
+            return expr if where is domain and inside is body else replace(expr, domain=where, body=inside)
         case ir.CallExpr(arguments=arguments):
-            return replace(expr, arguments=tuple(map(change, arguments)))
+            parts = tuple(map(change, arguments))
+            return expr if _same(parts, arguments) else replace(expr, arguments=parts)
         case ir.LetIn(value=value, body=body):
-            return replace(expr, value=change(value), body=change(body))
+            bound, inside = change(value), change(body)
+            return expr if bound is value and inside is body else replace(expr, value=bound, body=inside)
         case _:
             assert_never(expr)
 
 
+def _same(parts: tuple[ir.Expr, ...], before: tuple[ir.Expr, ...]) -> bool:
+    return all(a is b for a, b in zip(parts, before, strict=True))
+
+
 def domain_with(domain: ir.Domain, change: Callable[[ir.Expr], ir.Expr]) -> ir.Domain:
     """The same domain over a changed first index."""
-    return replace(domain, first=change(domain.first)) if isinstance(domain, ir.Row) else domain
+    if not isinstance(domain, ir.Row):
+        return domain
+    first = change(domain.first)
+    return domain if first is domain.first else replace(domain, first=first)
 
 
 def expressions(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
