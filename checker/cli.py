@@ -263,6 +263,44 @@ def export(
 
 
 @app.command(
+    epilog="""\b
+Examples:
+  kvsan prove tail_copy                              for any number of blocks and branches
+  kvsan prove tail_copy --mutant append_without_copy     a step that is not inductive, and why
+  kvsan prove tail_copy --without writer_is_alone    what one fact is needed for
+
+\b
+Exit code: 0 HOLDS (proved), 1 VIOLATED, 2 bad usage, 3 UNKNOWN (not proved)."""
+)
+def prove(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change the scope. Repeatable.")
+    ] = None,
+    scope: Annotated[str, typer.Option(metavar="NAME", help="A named scope of the design.")] = "",
+    mutant: Annotated[str, typer.Option(metavar="NAME", help="The design with one decision wrong.")] = "",
+    without: Annotated[list[str] | None, typer.Option(metavar="FACT", help="Leave a fact out. Repeatable.")] = None,
+    action: Annotated[list[str] | None, typer.Option(metavar="ACTION", help="Only this step. Repeatable.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one query.")] = 10.0,
+    budget: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For everything; the rest is left.")] = 600.0,
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Prove the rules of a design by induction, for any number of blocks and branches.
+
+    Positions, slots and the prompt are those of the scope. A step that is not inductive is shown with what matters, and
+    the explorer looks for it in the scope.
+    """
+    from kvsan.checker.command.prove import Request, run
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"a proof has no {format.value} form: --format text or json")
+    rest = (timeout, budget, format == Format.json, quiet)
+    request = Request(design, tuple(set_ or ()), scope, mutant, tuple(without or ()), tuple(action or ()), *rest)
+    raise typer.Exit(run(request))
+
+
+@app.command(
     context_settings={"allow_interspersed_args": False},
     epilog="""\b
 Examples:

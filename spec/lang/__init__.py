@@ -18,6 +18,8 @@ Functions, each with exactly one decorator, first parameter `s: Model`, all para
     @settling    an event at which nothing runs: may range over sorts
     @action      a design's step: docstring, `require` lines, effects; judges only through events
     @helper      with a result type: local names and one `return`; without: a block of statements; inlined
+    @auxiliary   -> bool, for proofs, with the labels of a rule: holds in every state, of every value of its parameters
+    @counted     -> bool, for proofs, with labels: x_counted(s, keys, k) says which k the number x[keys] counts
     @invariant   -> bool     @witness `can_...` -> bool     @initial  a prefix of events; may name members: Block(0)
 
 Statements
@@ -70,6 +72,8 @@ from kvsan.spec.lang.surface import (
     UpTo,
     action,
     advise,
+    auxiliary,
+    counted,
     empty,
     event,
     excess,
@@ -111,6 +115,8 @@ __all__ = [
     "UpTo",
     "action",
     "advise",
+    "auxiliary",
+    "counted",
     "empty",
     "event",
     "excess",

@@ -12,7 +12,8 @@ from kvsan.spec.lang.labels import LABELS, split_doc
 from kvsan.spec.lang.source import Module, resolve
 from kvsan.spec.lang.world import Head, World
 
-STEP_KINDS = ("event", "settling", "action", "helper", "invariant", "witness", "initial")
+STEP_KINDS = ("event", "settling", "action", "helper", "invariant", "witness", "initial", "auxiliary", "counted")
+PREDICATES = ("invariant", "witness", "auxiliary", "counted")
 RULE_KINDS = {"rule": "rule", "order_rule": "order", "step_rule": "step", "ghost_rule": "ghost", "lint": "lint"}
 
 
@@ -200,21 +201,27 @@ def name_span(module: Module, node: ast.FunctionDef) -> Span:
 
 
 def _rule(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
+    span = name_span(module, node)
+    if ast.get_docstring(node) is None:
+        _no_docstring(world, f"rule `{node.name}`", span)
+    statement, labels = _labels(world, node, "rule", span)
+    world.rules[node.name] = ir.RuleDecl(node.name, kind, statement, labels, module.name, span)
+
+
+def _labels(world: World, node: ast.FunctionDef, kind: str, span: Span) -> tuple[str, dict[str, str]]:
+    """The statement and the labels of a docstring; missing ones are reported."""
     doc = ast.get_docstring(node) or ""
     statement, labels = split_doc(doc)
-    span = name_span(module, node)
-    if not doc:
-        _no_docstring(world, f"rule `{node.name}`", span)
     missing = [label for label in LABELS if not labels.get(label)]
     if doc and missing:
         world.report.add(
             "missing-label",
-            f"rule `{node.name}` lacks " + ", ".join(f"`{m}:`" for m in missing),
+            f"{kind} `{node.name}` lacks " + ", ".join(f"`{m}:`" for m in missing),
             span,
             "the four labels " + ", ".join(f"{label}:" for label in LABELS),
             f"add a line `{missing[0]}: ...` to its docstring",
         )
-    world.rules[node.name] = ir.RuleDecl(node.name, kind, statement, labels, module.name, span)
+    return statement, labels
 
 
 def _no_docstring(world: World, what: str, span: Span) -> None:
@@ -229,8 +236,10 @@ def _no_docstring(world: World, what: str, span: Span) -> None:
 
 def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> None:
     span = name_span(module, node)
-    if ast.get_docstring(node) is None and kind in ("event", "settling", "action", "invariant", "witness"):
+    if ast.get_docstring(node) is None and kind not in ("helper", "initial"):
         _no_docstring(world, f"{kind} `{node.name}`", span)
+    if kind in ("auxiliary", "counted"):
+        _labels(world, node, kind, span)
     if kind == "witness" and not node.name.startswith("can_"):
         world.report.add(
             "witness-name",
@@ -238,6 +247,14 @@ def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> Non
             span,
             "can_...",
             f"rename it to can_{node.name}",
+        )
+    if kind == "counted" and node.name.removesuffix("_counted") not in world.variables:
+        world.report.add(
+            "counted-name",
+            f"`{node.name}` is not named after a variable of the state",
+            span,
+            "variable_counted",
+            "name it after the variable that it counts",
         )
     a = node.args
     for extra in [a.vararg, a.kwarg, *a.kwonlyargs, *a.posonlyargs]:
@@ -257,7 +274,7 @@ def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> Non
     returns = node.returns
     plain = returns is None or (isinstance(returns, ast.Constant) and returns.value is None)
     result = None if plain or returns is None else type_of(world, module, returns)
-    if kind in ("invariant", "witness") and result not in (ir.BOOL, ir.BAD):
+    if kind in PREDICATES and result not in (ir.BOOL, ir.BAD):
         world.report.add("bad-result", f"{kind} `{node.name}` returns no bool", span, "-> bool", "annotate `-> bool`")
     if kind in ("event", "settling", "action", "initial") and result is not None:
         world.report.add(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word
 from kvsan.spec.lang.calls import arguments, callee
+from kvsan.spec.lang.declare import PREDICATES
 from kvsan.spec.lang.diagnostics import nearest
 from kvsan.spec.lang.expressions import condition, expression, match_or_report, wanted
 from kvsan.spec.lang.loops import loop
@@ -42,7 +43,7 @@ def step(world: World, head: Head) -> ir.Step:
     if nodes and isinstance(nodes[0], ast.Expr) and isinstance(nodes[0].value, ast.Constant):
         nodes = nodes[1:]
     body, result = Body(), None
-    if head.result is not None or head.kind in ("invariant", "witness"):
+    if head.result is not None or head.kind in PREDICATES:
         result = _expression_body(env, nodes, body)
     else:
         block(env, nodes, body, top=True)

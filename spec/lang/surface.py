@@ -444,6 +444,8 @@ settling = _happening("settling")  # an event at which nothing is running: it ma
 action = _mark("action")  # a step of a design: `require`, effects, ownership events
 helper = _mark("helper")  # an expression (one `return`, local names before it) or a block of statements; inlined
 invariant = _mark("invariant")  # s -> bool
+auxiliary = _mark("auxiliary")  # as an invariant, with a rule's labels: what a proof needs and a search need not judge
+counted = _mark("counted")  # `x_counted(s, keys, k) -> bool`: x[keys] is the number of k for which this is true
 witness = _mark("witness")  # s -> bool, named `can_...`: some reachable state satisfies it
 initial = _mark("initial")  # a prefix of events that builds the initial state
 

@@ -2,7 +2,9 @@
 
 Sequential assignment is resolved here: a read after stores becomes a choice between the stored values and the old one,
 by comparing indexes, so two parameters that name one member (r == c) are right by construction. Loops and quantifiers
-are unrolled for given sizes. Expressions share their parts (a graph, not a tree): compare and memoize them by identity.
+are unrolled for given sizes. A sort without a size is open: a quantifier over it stays, and a loop over it makes one
+store for all its members at once (`opened`). A range without a limit has none. Expressions share their parts (a graph,
+not a tree): compare and memoize them by identity.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from typing import assert_never
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reset_by
 from kvsan.spec.lang.simplify import choose, conj, disj, equal, negate
+from kvsan.spec.lang.walk import all_expressions, all_statements, rebuild
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """sorts: members per sort. limits: value per range parameter."""
+    """sorts: members per sort; one that is missing is open. limits: value per range parameter; missing: no limit."""
 
     sorts: Mapping[str, int]
     limits: Mapping[str, int]
@@ -46,17 +49,22 @@ class Obligation:
 
 @dataclass(frozen=True)
 class Update:
-    """One conditional store: under `path` the entries that match `index` (None: any) become `value`. Later ones win."""
+    """One conditional store: under `path` the entries that match `index` (None: any) become `value`. Later ones win.
+
+    each: names in it that stand for every member of an open sort; each of them is one of the indexes.
+    """
 
     path: ir.Expr
     index: tuple[ir.Expr | None, ...]
     value: ir.Expr
+    each: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Functional:
     """One step. defined: in order, (path, condition) pairs; the step is undefined where a path holds and its
-    condition does not. updates: per variable, the stores that make its next value."""
+    condition does not. updates: per variable, the stores that make its next value. In obligations and in `defined`,
+    names that are no parameters stand for every member of an open sort."""
 
     name: str
     params: tuple[ir.Param, ...]
@@ -77,6 +85,7 @@ class _Run:
     updates: dict[str, tuple[Update, ...]] = field(default_factory=dict)
     obligations: list[Obligation] = field(default_factory=list)
     defined: list[tuple[ir.Expr, ir.Expr]] = field(default_factory=list)
+    mark: str = "*"  # ends the names of open members: those of a step and of a predicate about it differ
 
 
 def functional(step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes) -> Functional:
@@ -87,10 +96,17 @@ def functional(step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes
     return Functional(step.name, step.params, guard, tuple(run.obligations), run.updates, tuple(run.defined))
 
 
-def predicate(step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes) -> Guarded:
-    """An invariant or witness as one condition for these sizes."""
+def predicate(
+    step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes, after: Functional | None = None
+) -> Guarded:
+    """An invariant or witness as one condition for these sizes; after: of the state that this step leaves.
+
+    Its own parameters are then named with a dash behind, apart from those of the step.
+    """
     assert step.value is not None, f"{step.name} is no expression"
-    run = _Run(variables, sizes, {p.name: ir.Name(p.name, p.type) for p in step.params})
+    run = _Run(variables, sizes, {p.name: ir.Name(f"{p.name}'", p.type) for p in step.params}, mark="'")
+    if after is not None:
+        run.updates = dict(after.updates)
     return Guarded(*_expr(step.value, run))
 
 
@@ -181,12 +197,72 @@ def _arms(test: ir.Expr, then: tuple[ir.Stmt, ...], orelse: tuple[ir.Stmt, ...],
 
 
 def _loop(loop: ir.For, path: ir.Expr, run: _Run) -> None:
+    if is_open(loop.name_type, run.sizes):
+        opened(loop, path, run)
+        return
     turns, defined = _turns(loop.domain, loop.name_type, run)
     _sure(run, path, defined)
     for key, present in turns:
         if present != ir.FALSE:
             run.names[loop.name] = key
             _block(loop.body, conj(path, present), run)
+
+
+class Entangled(Exception):
+    """A loop over an open sort whose turns depend on each other: there is no one store for all of them."""
+
+
+def is_open(type_: ir.Type, sizes: Sizes) -> bool:
+    """Whether a type is a sort of no given size."""
+    return isinstance(type_, ir.SortType) and type_.name not in sizes.sorts
+
+
+def opened(loop: ir.For, path: ir.Expr, run: _Run) -> None:
+    """A loop over an open sort, all turns at once: its name becomes one of the names that an update is for each of.
+
+    Right only where no turn sees what another one stored: each variable that the body stores is stored and read at the
+    turn's own member. Raises Entangled elsewhere.
+    """
+    _disentangled(loop)
+    member = ir.Name(f"{loop.name}{run.mark}", loop.name_type)
+    present, defined = _presence(loop.domain, member, run)
+    _sure(run, path, defined)
+    before = {name: len(updates) for name, updates in run.updates.items()}
+    run.names[loop.name] = member
+    _block(loop.body, conj(path, present), run)
+    for name, updates in run.updates.items():
+        old = before.get(name, 0)
+        added = (replace(u, each=u.each | {member.name}) for u in updates[old:])
+        run.updates[name] = (*updates[:old], *added)
+
+
+def _disentangled(loop: ir.For) -> None:
+    """Raises Entangled where a variable is stored or read elsewhere than at the turn's member."""
+    stored = {s.variable: s.index for s in all_statements(loop.body) if isinstance(s, ir.Store)}
+    resets = any(isinstance(s, ir.Reset) for s in all_statements(loop.body))
+    at = {v: [k for k, i in enumerate(x) if _is_name(i, loop.name)][:1] for v, x in stored.items()}
+    used = [(s.variable, s.index) for s in all_statements(loop.body) if isinstance(s, ir.Store)]
+    used += [(e.variable, e.index) for e in all_expressions(loop.body) if isinstance(e, ir.Read)]
+    for variable, index in used:
+        if variable in at and not (at[variable] and _is_name(index[at[variable][0]], loop.name)):
+            raise Entangled(f"{loop.span.file}:{loop.span.line}: turns share `{variable}`")
+    if resets or any(isinstance(e, ir.Quantifier) for e in all_expressions(loop.body)):
+        raise Entangled(f"{loop.span.file}:{loop.span.line}: turns see more than their own member")
+
+
+def _is_name(expr: ir.Expr, name: str) -> bool:
+    return isinstance(expr, ir.Name) and expr.name == name
+
+
+def _presence(domain: ir.Domain, member: ir.Expr, run: _Run) -> Pair:
+    """Whether a member is in a domain, and where that is defined."""
+    if isinstance(domain, ir.Members):
+        return ir.TRUE, ir.TRUE
+    variable = run.variables[domain.variable]
+    first, defined = _expr(domain.first, run)
+    value = _resolve(variable, (first, member), run)
+    within = conj(defined, in_range(first, variable.keys[0], run.sizes))
+    return negate(_is_default(value, default_value(variable.value))), within
 
 
 def _turns(domain: ir.Domain, key_type: ir.Type, run: _Run) -> tuple[list[Pair], ir.Expr]:
@@ -227,7 +303,7 @@ def size_of(type_: ir.Type, sizes: Sizes) -> int:
             return len(names)
         case ir.BoolType():
             return 2
-        case ir.NatType(str(parameter), inclusive):
+        case ir.NatType(str(parameter), inclusive) if parameter in sizes.limits:
             return sizes.limits[parameter] + (1 if inclusive else 0)
         case _:
             raise AssertionError(f"{type_} is no index type")
@@ -244,7 +320,9 @@ def in_range(value: ir.Expr, type_: ir.Type, sizes: Sizes) -> ir.Expr:
                 return ir.TRUE
             inside = in_range(value, inner, sizes)
             return inside if inside == ir.TRUE else disj(is_none(value), inside)
-        case ir.NatType(str()):
+        case ir.NatType(str(parameter)):
+            if parameter not in sizes.limits:
+                return ir.TRUE
             size = size_of(type_, sizes)
             if isinstance(value, ir.Const):
                 return ir.Const(value.value is not None and value.value < size, ir.BOOL)
@@ -270,10 +348,36 @@ def _resolve(variable: ir.Variable, index: tuple[ir.Expr, ...], run: _Run) -> ir
     """The value now: the last store whose path holds and whose index matches, else the value before the step."""
     value: ir.Expr = ir.Read(variable.name, index, variable.value)
     for update in run.updates.get(variable.name, ()):
+        if update.each:
+            update = _for(update, index)
         same = [equal(i, u) for i, u in zip(index, update.index, strict=True) if u is not None]
         if ir.FALSE not in (s for s in same if isinstance(s, ir.Const)):
             value = choose(conj(update.path, *same), update.value, value, variable.value)
     return value
+
+
+def _for(update: Update, index: tuple[ir.Expr, ...]) -> Update:
+    """The update for the members at this index."""
+    members = {u.name: i for u, i in zip(update.index, index, strict=True) if isinstance(u, ir.Name)}
+    names = {n: members[n] for n in update.each}
+    swap = Swap(names)
+    at = tuple(None if i is None else swap(i) for i in update.index)
+    return Update(swap(update.path), at, swap(update.value))
+
+
+class Swap:
+    """Other expressions for names; what an expression shares stays shared."""
+
+    def __init__(self, names: Mapping[str, ir.Expr]) -> None:
+        self.names = names
+        self.done: dict[int, tuple[ir.Expr, ir.Expr]] = {}
+
+    def __call__(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Name):
+            return self.names.get(expr.name, expr)
+        if id(expr) not in self.done:
+            self.done[id(expr)] = (expr, rebuild(expr, self))
+        return self.done[id(expr)][1]
 
 
 def _expr(expr: ir.Expr, run: _Run) -> Pair:
@@ -336,6 +440,8 @@ def _junction(parts: list[Pair], conjunction: bool) -> Pair:
 
 
 def _quantifier(expr: ir.Quantifier, run: _Run) -> Pair:
+    if is_open(expr.name_type, run.sizes):
+        return _open_quantifier(expr, run)
     turns, defined = _turns(expr.domain, expr.name_type, run)
     parts: list[Pair] = []
     for key, present in turns:
@@ -349,3 +455,17 @@ def _quantifier(expr: ir.Quantifier, run: _Run) -> Pair:
         return (ir.TRUE if expr.kind == "all" else ir.FALSE), defined
     value, within = _junction(parts, expr.kind == "all")
     return value, conj(defined, within)
+
+
+def _open_quantifier(expr: ir.Quantifier, run: _Run) -> Pair:
+    member = ir.Name(f"{expr.name}{run.mark}", expr.name_type)
+    assert isinstance(expr.name_type, ir.SortType)
+    present, defined = _presence(expr.domain, member, run)
+    run.names[expr.name] = member
+    value, within = _expr(expr.body, run)
+    everywhere = ir.Members(expr.name_type.name)
+    absent = negate(present)
+    body = disj(absent, value) if expr.kind == "all" else conj(present, value)
+    certain = disj(absent, within)
+    sure = certain if certain == ir.TRUE else ir.Quantifier("all", member.name, expr.name_type, everywhere, certain)
+    return ir.Quantifier(expr.kind, member.name, expr.name_type, everywhere, body, expr.span), conj(defined, sure)

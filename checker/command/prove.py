@@ -1,0 +1,83 @@
+"""`kvsan prove`: the rules of a design, for any number of blocks and branches."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kvsan.spec.lang.diagnostics import SpecError
+
+from .explore import changes
+from .progress import live_line
+from .sink import Color, Sink
+from .usage import Refused
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one `kvsan prove`."""
+
+    design: str
+    settings: Sequence[str] = ()
+    scope: str = ""
+    mutant: str = ""
+    without: Sequence[str] = ()
+    actions: Sequence[str] = ()
+    timeout: float = 10.0
+    budget: float = 600.0
+    json: bool = False
+    quiet: bool = False
+
+    @property
+    def replay(self) -> str:
+        parts = ["kvsan", "prove", self.design]
+        parts += [part for s in self.settings for part in ("--set", s)]
+        parts += ["--scope", self.scope] if self.scope else []
+        parts += ["--mutant", self.mutant] if self.mutant else []
+        parts += [part for s in self.without for part in ("--without", s)]
+        return shlex.join(parts)
+
+
+def run(request: Request) -> int:
+    """Prove and report. Returns the exit code. Raises Refused."""
+    try:
+        from kvsan.checker.prove.prove import prove
+        from kvsan.checker.prove.system import BadDesign, system, with_facts
+        from kvsan.checker.report.proof import EXITS, as_json, as_text
+    except ImportError as error:
+        raise Refused("z3-solver is not installed: pip install 'kvsan[prove]'") from error
+    try:
+        design = with_facts(request.design)
+        made = system(design, changes(request.settings), request.scope, request.mutant, tuple(request.without))
+        unknown = [a for a in request.actions if a not in (s.name for s in made.actions)]
+        if unknown:
+            raise Refused(f"--action {unknown[0]}: the design has no such action here")
+        with Live(design.name, request.quiet) as live:
+            proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
+    except BadDesign as error:
+        raise Refused(str(error)) from error
+    except SpecError as error:
+        raise Refused(f"the design is not well formed\n{error}") from error
+    Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
+    return EXITS[proof.verdict]
+
+
+class Live:
+    """The live line of a proof, on a terminal's standard error and nowhere else."""
+
+    def __init__(self, name: str, quiet: bool) -> None:
+        self.name, self.silent = name, quiet or not sys.stderr.isatty()
+        self.status = None if self.silent else live_line(f"proving {name}")
+
+    def tell(self, what: str) -> None:
+        if self.status is not None:
+            self.status.update(f"proving {self.name}: {what}")
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status is not None:
+            self.status.stop()

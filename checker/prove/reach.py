@@ -1,0 +1,61 @@
+"""Whether a failed step is a bug or a missing fact: the explorer looks for it in a small scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from kvsan.checker.explore.explore import explore, prepare
+from kvsan.checker.explore.module import NoCompiler
+from kvsan.checker.explore.search import Limits
+from kvsan.checker.prove.system import Scoped, System
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.simplify import conj
+from kvsan.spec.lang.symbolic import Sizes, Swap, size_of
+
+STATES = 300_000
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the explorer says of a scope. broken: the rules and facts that it finds broken, each with its steps.
+    stopped: why it ended early; `no compiler` where it did not begin."""
+
+    settings: dict[str, int | bool | str]
+    states: int
+    depth: int
+    stopped: str
+    broken: dict[str, tuple[str, ...]]
+
+
+def reach(system: System, names: Sequence[str], scoped: Scoped) -> Reached:
+    """Explore a scope, with these facts as invariants. Raises BadDesign."""
+    spec = system.design.spec
+    kept = {n: s for n, s in spec.steps.items() if s.kind not in ("auxiliary", "counted")}
+    for name in names:
+        if name in spec.steps and spec.steps[name].kind == "auxiliary":
+            kept[name] = as_invariant(spec.steps[name], scoped.sizes)
+    design = replace(system.design, spec=replace(spec, steps=kept))
+    prepared = prepare(design, scoped)
+    try:
+        found = explore(prepared, Limits(STATES, 2 << 30, 1 << 30))
+    except NoCompiler:
+        return Reached(scoped.settings, 0, 0, "no compiler", {})
+    broken = {v.rule: tuple(s.text for s in v.steps) for v in found.violations}
+    return Reached(scoped.settings, found.states, found.depth, found.stopped, broken)
+
+
+def as_invariant(fact: ir.Step, sizes: Sizes) -> ir.Step:
+    """A fact with its parameters written out."""
+    assert fact.value is not None
+    sized = [p for p in fact.params if not isinstance(p.type, ir.SortType)]
+    parts = []
+    for values in product(*(range(size_of(p.type, sizes)) for p in sized)):
+        swap = Swap({p.name: ir.Const(v, p.type) for p, v in zip(sized, values, strict=True)})
+        parts.append(swap(fact.value))
+    value = conj(*parts)
+    for p in fact.params:
+        if isinstance(p.type, ir.SortType):
+            value = ir.Quantifier("all", p.name, p.type, ir.Members(p.type.name), value, fact.span)
+    return replace(fact, kind="invariant", params=(), value=value)

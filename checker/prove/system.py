@@ -1,0 +1,111 @@
+"""What is proved of a design: its steps and facts, sliced as for a search, with sorts that have no size."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kvsan.checker.explore.design import BadDesign, Design, Scoped, find, scoped
+from kvsan.checker.explore.model import Start, starts
+from kvsan.checker.explore.slice import Parts, sliced
+from kvsan.spec.designs.catalog import DESIGNS
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.load import load
+from kvsan.spec.lang.symbolic import Sizes
+from kvsan.spec.lang.walk import every
+
+OPEN_SORTS = {"Block": "blocks", "Branch": "branches"}
+"""The sorts that have any number of members, and the setting that says how many a scope has."""
+
+OPEN_LIMITS = ("branches", "blocks", "count", "ops")
+"""Ranges that only say how many members a scope has: here they have no end."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts that an induction is about. counted: counters among them."""
+
+    invariants: tuple[ir.Step, ...]
+    counted: tuple[ir.Step, ...]
+
+    def all(self) -> tuple[ir.Step, ...]:
+        return (*self.invariants, *self.counted)
+
+
+@dataclass(frozen=True)
+class System:
+    """A design for any number of blocks and branches. sizes: what is of a fixed size. scoped: a scope to look for
+    counterexamples in. base: one that is large enough for its start states to stand for those of every scope."""
+
+    design: Design
+    scoped: Scoped
+    base: Scoped
+    begun: tuple[Start, ...]
+    actions: tuple[ir.Step, ...]
+    facts: Facts
+    variables: dict[str, ir.Variable]
+    sizes: Sizes
+
+
+def with_facts(source: str) -> Design:
+    """A design together with the facts beside it: `<module>_facts`. Raises BadDesign, SpecError."""
+    design = find(source)
+    if source in DESIGNS:
+        ours = DESIGNS[source]
+        beside = f"{ours.module}_facts"
+        return (
+            design if importlib.util.find_spec(beside) is None else replace(design, spec=load(f"{beside}:{ours.state}"))
+        )
+    path = Path(design.spec.file)
+    facts = path.with_name(f"{path.stem}_facts.py")
+    return replace(design, spec=load(facts)) if facts.is_file() else design
+
+
+def system(
+    design: Design,
+    changes: Mapping[str, str] | None = None,
+    scope: str = "",
+    mutant: str = "",
+    without: tuple[str, ...] = (),
+) -> System:
+    """The steps and facts of a design in a scope. without: facts to leave out. Raises BadDesign."""
+    spec, chosen = design.spec, scoped(design, changes, scope, mutant)
+    unknown = [n for n in without if n not in spec.steps]
+    if unknown:
+        raise BadDesign(f"{design.name} has no fact {unknown[0]!r}")
+    predicates = tuple(s for s in spec.of_kind("invariant", "auxiliary", "counted") if s.name not in without)
+    base = _base(design, changes, scope, mutant, predicates)
+    begun = starts(spec, base)
+    asked = frozenset(r.name for r in spec.rules.values() if r.kind != "lint")
+    idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
+    parts, _ = sliced(Parts(spec.of_kind("action"), predicates, ()), spec.variables, chosen.known, idle, asked)
+    counted = tuple(s for s in parts.invariants if s.kind == "counted")
+    kept = Facts(tuple(s for s in parts.invariants if s.kind != "counted"), counted)
+    sorts = {n: k for n, k in chosen.sizes.sorts.items() if n not in OPEN_SORTS}
+    limits = {n: k for n, k in chosen.sizes.limits.items() if n not in OPEN_LIMITS}
+    return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), Sizes(sorts, limits))
+
+
+def _base(
+    design: Design, changes: Mapping[str, str] | None, scope: str, mutant: str, facts: tuple[ir.Step, ...]
+) -> Scoped:
+    """A scope with, beside the members that an initial step may touch, as many as a fact names at once."""
+    chosen = scoped(design, changes, scope, mutant)
+    touched = {"Block": int(chosen.settings.get("positions", 0)), "Branch": 1}
+    wider = dict(changes or {})
+    for sort, setting in OPEN_SORTS.items():
+        if setting in chosen.settings:
+            wider[setting] = str(touched[sort] + max((enough(f, sort) for f in facts), default=0))
+    return scoped(design, wider, scope, mutant)
+
+
+def enough(fact: ir.Step, sort: str) -> int:
+    """How many members of a sort a fact names at once."""
+    assert fact.value is not None
+    bound = sum(isinstance(e, ir.Quantifier) and e.name_type == ir.SortType(sort) for e in every(fact.value))
+    return bound + sum(p.type == ir.SortType(sort) for p in fact.params)
+
+
+__all__ = ["BadDesign", "Design", "Facts", "Scoped", "Start", "System", "enough", "system", "with_facts"]
