@@ -210,6 +210,36 @@ def mutants(
 @app.command(
     epilog="""\b
 Examples:
+  kvsan budget tail_copy
+  kvsan budget paged_cow --set branches=3 --set blocks=6"""
+)
+def budget(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change the scope. Repeatable.")
+    ] = None,
+    scope: Annotated[str, typer.Option(metavar="NAME", help="A named scope of the design.")] = "",
+    symmetry: Annotated[
+        str, typer.Option(metavar="none|blocks|full", help="Members that stand for each other, where that is sound.")
+    ] = "full",
+    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Measure how many blocks a design needs, over all reachable states.
+
+    Peak, transient copies, the steady state, copies made, and the smallest pool in which branches never all wait for a
+    block until one of them gives up.
+    """
+    from kvsan.checker.command.budget import Request, run
+
+    if format not in (Format.text, Format.json):
+        raise Refused(f"a budget has no {format.value} form: --format text or json")
+    raise typer.Exit(run(Request(design, tuple(set_ or ()), scope, symmetry, format == Format.json, quiet)))
+
+
+@app.command(
+    epilog="""\b
+Examples:
   kvsan export tail_copy --to dot --scope two_branches | dot -Tsvg > states.svg
   kvsan export tail_copy --to mermaid --depth 3
   kvsan export tail_copy --to graphml -o states.graphml      a networkx graph; needs the extra `graph`

@@ -1,5 +1,6 @@
 """What the `kvsan` commands do, apart from how their options are written (`checker/cli`).
 
+budget    how many blocks a design needs
 check     logs in, one report out
 listing   the rules with their labels, as text and as JSON
 export    a design in the form of another tool; `export_model`: as the input of another model checker

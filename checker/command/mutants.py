@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any  # JSON values
+from typing import Any  # JSON values
 
 from kvsan.checker.explore.design import BadDesign, Design, Scoped, find, scoped
 from kvsan.checker.explore.module import NoCompiler
@@ -17,12 +15,9 @@ from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
-from .progress import live_line
+from .line import Line
 from .sink import Color, Sink
 from .usage import Refused
-
-if TYPE_CHECKING:
-    from rich.status import Status
 
 DIFFERS, UNKNOWN = 1, 3
 
@@ -49,7 +44,7 @@ def run(request: Request) -> int:
     try:
         design = find(request.design)
         scopes = scopes_of(design, request) if request.guards else []
-        with Line(design.name, request.quiet) as line:
+        with Line(f"mutants of {design.name}", request.quiet) as line:
             caught = catch(design, request.symmetry, limits, line.tell)
             dropped = without_guards(design, scopes, request.symmetry, limits, line.tell) if scopes else []
     except BadDesign as error:
@@ -173,27 +168,3 @@ def _guard(v: Verdict) -> dict[str, Any]:
         "more_states": drop.more_states,
         "more_transitions": drop.more_transitions,
     }
-
-
-class Line:
-    """The live line, on a terminal's standard error and nowhere else."""
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self.name, self.silent = name, quiet or not sys.stderr.isatty()
-        self.start = time.monotonic()
-        self.status: Status | None = None
-
-    def tell(self, what: str) -> None:
-        if self.silent:
-            return
-        text = f"mutants of {self.name}: {what}, {time.monotonic() - self.start:.0f} s"
-        if self.status is None:
-            self.status = live_line(text)
-        self.status.update(text)
-
-    def __enter__(self) -> Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.status is not None:
-            self.status.stop()

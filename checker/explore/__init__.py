@@ -13,6 +13,7 @@ path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram
 mutants  the catalog searched; `guards`: each require dropped in turn
+budget   peak, transient and steady blocks, copies, the smallest pool
 graph    the state graph of a small scope, for networkx; `draw` as DOT, GraphML and Mermaid
 plain    the same search by the interpreter; `simulate` random walks by it
 explore  all of it in one call

@@ -15,7 +15,8 @@ def entries(field: Field) -> Iterator[tuple[int, tuple[int, ...]]]:
     return enumerate(product(*map(range, field.shape)))
 
 
-def _where(field: Field, entry: int) -> tuple[int, int]:
+def where(field: Field, entry: int) -> tuple[int, int]:
+    """The word and the shift of an entry."""
     chunk = next(c for c in field.chunks if c.first <= entry < c.first + c.count)
     return chunk.word, chunk.offset + (entry - chunk.first) * field.bits
 
@@ -50,7 +51,7 @@ def pack(state: Plain, layout: Layout) -> tuple[int, ...]:
         given = state.get(name, {})
         for entry, index in entries(field) if given and field.bits else ():
             if index in given:
-                word, shift = _where(field, entry)
+                word, shift = where(field, entry)
                 words[word] |= encode(field, given[index]) << shift
     return tuple(w - (1 << WORD) if w >> (WORD - 1) else w for w in words)
 
@@ -63,7 +64,7 @@ def unpack(words: Sequence[int], layout: Layout) -> Plain:
             continue
         absent, found = default(field.type), dict[tuple[int, ...], Value]()
         for entry, index in entries(field):
-            word, shift = _where(field, entry)
+            word, shift = where(field, entry)
             value = decode(field, (int(words[word]) >> shift) & ((1 << field.bits) - 1))
             if value != absent:
                 found[index] = value
