@@ -17,7 +17,7 @@ from .explore import changes
 from .usage import Refused
 
 MODELS = ("tla", "promela")
-SPIN = "spin -a {0} && gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c && ./pan -m10000000"
+SPIN = "spin -a -o2 {0} && gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c && ./pan -m10000000"
 TLC = "java -cp tla2tools.jar tlc2.TLC -config {0}.cfg {0}.tla"
 EXCHANGED = {"none": (), "blocks": ("Block",), "full": ("Block", "Branch")}
 

@@ -64,16 +64,17 @@ class _Promela:
         model = self.subject.model
         actions = [self._action(a) for a in model.actions]
         invariants = [self._invariant(i) for i in model.invariants]
-        parts = [self._head(), FRAME, self._choices(actions + invariants), self._state(), self._hidden()]
-        return "\n".join(p for p in (*parts, *actions, *invariants, self._process()) if p)
+        rest = [*actions, *invariants, self._process()]
+        parts = [self._head(), FRAME, self._choices(rest), self._state(), self._hidden(), *rest]
+        return "\n".join(p for p in parts if p)
 
     def _head(self) -> str:
         lines = [
             f"{self.subject.design.name}: {self.subject.command}",
             f"scope: {settings_text(self.subject)}",
             "",
-            "spin -a FILE; gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c; ./pan -m10000000",
-            "With -DBFS to gcc the counterexample is a shortest one.",
+            "spin -a -o2 FILE; gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c; ./pan -m10000000",
+            "-o2 keeps in a state what is only written. For a shortest counterexample: gcc -DREACH, ./pan -i.",
             "An entry m[i, j] is m[i * size of j + j]; a set is a mask; names that end in _ live within one step.",
         ]
         return _comment(lines) + "\n"

@@ -10,23 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvsan.checker.explore.model import Start
-from kvsan.checker.explore.replay import LETTERS
 from kvsan.checker.export.names import Names
 from kvsan.checker.export.subject import Subject, doc_lines, settings_text
 from kvsan.checker.export.tla_expr import OPEN, WIDTH, Expressions, after
-from kvsan.checker.export.tla_step import (
-    NONE,
-    Definition,
-    Statements,
-    bullets,
-    constant_row,
-    let,
-    record,
-    tidy,
-    verdict,
-)
+from kvsan.checker.export.tla_let import NONE, Definition, bullets, let, record, tidy, verdict
+from kvsan.checker.export.tla_step import Statements, constant_row
+from kvsan.checker.export.tla_types import Types
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.interpret import Value
 
 WORDS = """
     ACTION ASSUME ASSUMPTION AXIOM BY CASE CHOOSE CONSTANT CONSTANTS COROLLARY DEF DEFINE DEFS DOMAIN ELSE ENABLED
@@ -80,85 +70,31 @@ class _Module:
         self.taken = Names(set(WORDS.split()))
         spec = subject.design.spec
         self.name = self.taken.new(spec.state)
-        self.types = sorted({t for v in subject.variables.values() for t in (*v.keys, v.value)}, key=str)
-        self.sorts = [s for s in spec.sorts if subject.sizes.sorts.get(s)]
-        self.sort_names = self.taken.all(self.sorts)
-        self.members = {
-            s: [self.taken.new(f"{LETTERS.get(s, s.lower())}{n}") for n in range(subject.sizes.sorts[s])]
-            for s in self.sorts
-        }
-        self.limits: dict[str, str] = {}
+        self.types = Types(spec.sorts, subject.sizes, self.taken)
         self.called = self.taken.all(subject.variables)
         steps = [*self.model.actions, *self.model.invariants, *self.model.witnesses]
         rules = [r for r in subject.rules if r not in {i.name for i in self.model.invariants}]
         self.steps = self.taken.all([*(s.name for s in steps), *rules, *(s.step for s in subject.begun)])
         self.helpers: set[str] = set()
 
-    # --- types --------------------------------------------------------------------------------------------------------
-
-    def limit(self, parameter: str) -> str:
-        if parameter not in self.limits:
-            self.limits[parameter] = self.taken.new("".join(p.capitalize() for p in parameter.split("_")))
-        return self.limits[parameter]
-
-    def domain(self, type_: ir.Type) -> str:
-        """The set of a type's values."""
-        match type_:
-            case ir.BoolType():
-                return "BOOLEAN"
-            case ir.SortType(name):
-                return self.sort_names.get(name, "{}")
-            case ir.ChoiceType(names=names):
-                return "{" + ", ".join(f'"{n}"' for n in names) + "}"
-            case ir.NatType(str(parameter), inclusive):
-                return f"0 .. {self.limit(parameter)}" if inclusive else f"0 .. {self.limit(parameter)} - 1"
-            case ir.SetType(element):
-                assert element is not None
-                inner_ = self.domain(element)
-                return f"SUBSET {inner_}" if inner_.isidentifier() else f"SUBSET ({inner_})"
-            case ir.OptionType(inner):
-                return f"{self.domain(inner)} \\cup {{None}}"
-            case _:
-                raise AssertionError(f"{type_} has no set of values")
-
-    def value(self, value: Value, type_: ir.Type) -> str:
-        match type_:
-            case _ if value is None:
-                return "None"
-            case ir.OptionType(inner):
-                return self.value(value, inner)
-            case ir.SetType(element):
-                assert isinstance(value, frozenset) and element is not None
-                return "{" + ", ".join(self.value(m, element) for m in sorted(value)) + "}"
-            case ir.SortType(name):
-                assert isinstance(value, int)
-                return self.members[name][value]
-            case ir.BoolType():
-                return "TRUE" if value else "FALSE"
-            case ir.ChoiceType(names=names):
-                assert isinstance(value, int)
-                return f'"{names[value]}"'
-            case _:
-                return str(value)
-
     def expressions(self) -> Expressions:
         spec = self.subject.design.spec
         types = {p.type for s in self.model.actions for p in s.params}
         keys = {k for v in self.subject.variables.values() for k in v.keys}
-        domains = {t: self.domain(t) for t in {*types, *keys, *(ir.SortType(s) for s in self.sorts)}}
+        domains = {t: self.types.domain(t) for t in {*types, *keys, *(ir.SortType(s) for s in self.types.sorts)}}
         return Expressions(spec.variables, domains, self.taken.inner(), dict(self.called), self.helpers)
 
     # --- the parts ----------------------------------------------------------------------------------------------------
 
     def made(self) -> Tla:
-        types, starts = self._types(), self._starts()
+        typed, starts = self._types(), self._starts()
         actions = [self._action(a) for a in self.model.actions]
         facts = [self._fact(s) for s in (*self.model.invariants, *self.model.witnesses)]
         rules = self._rules()
-        rest = [self._variables(), *self._helpers(), types, starts, *actions, self._next(), *rules, *facts]
+        rest = [self._variables(), *self._helpers(), typed, starts, *actions, self._next(), *rules, *facts]
         parts = [self._head(), self._constants(), *(r for r in rest if r)]
         if self.exchangeable:
-            sets = " \\cup ".join(f"Permutations({self.sort_names[s]})" for s in self.exchangeable)
+            sets = " \\cup ".join(f"Permutations({self.types.sorts[s]})" for s in self.exchangeable)
             parts.append(f"Symmetry == {sets}")
         title = f" MODULE {self.name} "
         side = "-" * max(4, (78 - len(title)) // 2)
@@ -171,9 +107,9 @@ class _Module:
         return "\n".join([comment(lines), "EXTENDS Integers, FiniteSets, TLC"])
 
     def _constants(self) -> str:
-        sorts = [f"{self.sort_names[s]}, {', '.join(self.members[s])}," for s in self.sorts]
+        sorts = [f"{self.types.sorts[s]}, {', '.join(self.types.members[s])}," for s in self.types.sorts]
         lines = [f"  {s}" for s in sorts]
-        lines += [f"  {name},  \\* {parameter}" for parameter, name in self.limits.items()]
+        lines += [f"  {name},  \\* {parameter}" for parameter, name in self.types.limits.items()]
         return "\n".join(["CONSTANTS", *lines, "  None"])
 
     def _variables(self) -> str:
@@ -195,9 +131,9 @@ class _Module:
     def _types(self) -> str:
         lines = ["TypeOK =="]
         for v in self.subject.variables.values():
-            type_ = self.domain(v.value)
+            type_ = self.types.domain(v.value)
             for key in reversed(v.keys):
-                type_ = f"[{self.domain(key)} -> {type_}]"
+                type_ = f"[{self.types.domain(key)} -> {type_}]"
             lines.append(f"  /\\ {self.called[v.name]} \\in {type_}")
         if self.subject.rules:
             rules = [NONE, *(f'"{r}"' for r in self.subject.rules)]
@@ -216,13 +152,13 @@ class _Module:
             given = sorted(self.subject.start(start, name).items())
             absent = text.default(v.value)
             if not v.keys:
-                value = self.value(given[0][1], v.value) if given else absent
+                value = self.types.value(given[0][1], v.value) if given else absent
             else:
                 value = constant_row(text, v.keys, absent)
             if v.keys and given:
                 entries = [
-                    "!" + "".join(f"[{self.value(i, k)}]" for i, k in zip(index, v.keys, strict=True))
-                    + f" = {self.value(x, v.value)}"
+                    "!" + "".join(f"[{self.types.value(i, k)}]" for i, k in zip(index, v.keys, strict=True))
+                    + f" = {self.types.value(x, v.value)}"
                     for index, x in given
                 ]  # fmt: skip
                 value = f"[{value} EXCEPT {', '.join(entries)}]"
@@ -273,7 +209,7 @@ class _Module:
             text = self.expressions()
             by_type: dict[str, list[str]] = {}
             for p in action.params:
-                by_type.setdefault(self.domain(p.type), []).append(text.bind(p.name))
+                by_type.setdefault(self.types.domain(p.type), []).append(text.bind(p.name))
             bound = ", ".join(f"{', '.join(names)} \\in {domain}" for domain, names in by_type.items())
             names = [text.names[p.name] for p in action.params]
             call = f"{self.steps[action.name]}({', '.join(names)})" if names else self.steps[action.name]
@@ -306,10 +242,10 @@ class _Module:
 
     def _configuration(self) -> str:
         lines = [f"\\* {self.subject.command}", "SPECIFICATION Spec", "CONSTANTS", "  None = None"]
-        for s in self.sorts:
-            lines += [f"  {m} = {m}" for m in self.members[s]]
-            lines.append(f"  {self.sort_names[s]} = {{{', '.join(self.members[s])}}}")
-        lines += [f"  {name} = {self.subject.sizes.limits[p]}" for p, name in self.limits.items()]
+        for s in self.types.sorts:
+            lines += [f"  {m} = {m}" for m in self.types.members[s]]
+            lines.append(f"  {self.types.sorts[s]} = {{{', '.join(self.types.members[s])}}}")
+        lines += [f"  {name} = {self.subject.sizes.limits[p]}" for p, name in self.types.limits.items()]
         checked = dict.fromkeys((*self.subject.rules, *(i.name for i in self.model.invariants)))
         lines += ["INVARIANTS", "  TypeOK", *(f"  {self.steps[c]}" for c in checked)]
         lines += ["SYMMETRY Symmetry"] if self.exchangeable else []

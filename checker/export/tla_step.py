@@ -7,37 +7,16 @@ undefined on the other path does no harm.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from kvsan.checker.export.tla_expr import ATOM, FACT, OPEN, WIDTH, Expressions, Text, after, fits, held
+from kvsan.checker.export.pointwise import is_pointwise
+from kvsan.checker.export.tla_expr import ATOM, FACT, OPEN, Expressions, Text, after, fits, held
+from kvsan.checker.export.tla_let import NONE, Check, Definition, let, record, shown, tidy, verdict
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reset_by
-from kvsan.spec.lang.walk import all_statements, every, expressions
-
-NONE = '"none"'
-
-
-@dataclass
-class Definition:
-    """`name == lines`. then, other: for a choice between two values, their texts; lines is its test."""
-
-    name: str
-    lines: list[str]
-    hold: int = ATOM
-    then: str = ""
-    other: str = ""
-    parameters: str = ""
-
-
-@dataclass(frozen=True)
-class Check:
-    """An obligation, or those of a loop. failed: whether it is broken. rule: what is broken then."""
-
-    failed: list[str]
-    rule: str
+from kvsan.spec.lang.walk import all_statements
 
 
 @dataclass
@@ -193,7 +172,7 @@ class Statements:
             checks = [Check([f"{broken} # {NONE}"], broken), *body.checks]
             ends.append(Definition("broken", verdict(checks), OPEN))
         lines = tidy(body.defined, ends)
-        made = let(lines, _lines(ends[0], 0) if alone else record(ends))
+        made = let(lines, shown(ends[0]) if alone else record(ends))
         self.defined.append(Definition(turn, made, OPEN, parameters=f"({so_far}, {key})"))
         starts = [Definition(v, [NONE if v == "broken" else self.text.now[v]]) for v in fields]
         start = starts[0].lines if alone else record(starts)
@@ -215,38 +194,6 @@ def constant_row(text: Expressions, keys: tuple[ir.Type, ...], value: str) -> st
     return "".join(heads) + value + "]" * len(keys)
 
 
-def is_pointwise(loop: ir.For) -> bool:
-    """Whether each turn only sets entries of its own, and reads no others that a turn changes."""
-    own, seen = loop.name, dict[str, tuple[ir.Expr, ...]]()
-    for s in loop.body:
-        if not isinstance(s, ir.Store) or s.variable in seen:
-            return False
-        if [isinstance(i, ir.Name) and i.name == own for i in s.index].count(True) != 1:
-            return False
-        if any(
-            isinstance(e, ir.Name) and e.name == own for i in s.index if not isinstance(i, ir.Name) for e in every(i)
-        ):
-            return False
-        seen[s.variable] = s.index
-    for n, s in enumerate(loop.body):
-        later = {t.variable for t in loop.body[n:] if isinstance(t, ir.Store)}
-        for part in (p for e in expressions(s) for p in every(e)):
-            if isinstance(part, ir.Quantifier):
-                return False
-            if not isinstance(part, ir.Read) or part.variable not in seen:
-                continue
-            if part.variable not in later or not _own_entry(part.index, seen[part.variable], own):
-                return False
-    return True
-
-
-def _own_entry(index: tuple[ir.Expr, ...], stored: tuple[ir.Expr, ...], own: str) -> bool:
-    """Whether an entry is one that no other turn changes: the loop's member stands where the store has it."""
-    at = next(n for n, i in enumerate(stored) if isinstance(i, ir.Name) and i.name == own)
-    here = index[at]
-    return isinstance(here, ir.Name) and here.name == own
-
-
 def _stored(block: tuple[ir.Stmt, ...], variables: Mapping[str, ir.Variable]) -> set[str]:
     out: set[str] = set()
     for s in all_statements(block):
@@ -255,93 +202,3 @@ def _stored(block: tuple[ir.Stmt, ...], variables: Mapping[str, ir.Variable]) ->
         elif isinstance(s, ir.Reset):
             out |= {v.name for v in reset_by(s.sort, variables)}
     return out
-
-
-# --- texts ------------------------------------------------------------------------------------------------------------
-
-
-def record(fields: list[Definition]) -> list[str]:
-    flat = "[" + ", ".join(f"{f.name} |-> {' '.join(_lines(f, WIDTH))}" for f in fields) + "]"
-    if all(len(_lines(f, WIDTH)) == 1 for f in fields) and fits([flat]):
-        return [flat]
-    lines: list[str] = []
-    for n, field_ in enumerate(fields):
-        head = f"{' ' if n else '['}{field_.name} |-> "
-        lines += after(head, _lines(field_, len(head)), "]" if n == len(fields) - 1 else ",")
-    return lines
-
-
-def bullets(fields: list[Definition]) -> list[str]:
-    """The next value of each variable."""
-    heads = [f"/\\ {f.name}' = " for f in fields]
-    return [line for h, f in zip(heads, fields, strict=True) for line in after(h, _lines(f, len(h)))]
-
-
-def verdict(checks: list[Check]) -> list[str]:
-    """The first rule that is broken, or "none"."""
-    if [c.failed for c in checks] == [[f"{c.rule} # {NONE}"] for c in checks[:1]]:
-        return [checks[0].rule]
-    lines: list[str] = []
-    for n, check in enumerate(checks):
-        lines += after("ELSE IF " if n else "IF ", check.failed)
-        lines.append(f"THEN {check.rule}")
-    return [*lines, f"ELSE {NONE}"] if lines else [NONE]
-
-
-def let(defined: list[Definition], body: list[str]) -> list[str]:
-    """`LET ... IN body`."""
-    lines: list[str] = []
-    for d in defined:
-        lines += _definition(d, "    " if lines else "LET ")
-    return [*lines, *after("IN  ", body)] if lines else body
-
-
-def _definition(d: Definition, margin: str) -> list[str]:
-    head = f"{margin}{d.name}{d.parameters} == "
-    lines = _lines(d, len(head))
-    if len(lines) > 1 and (d.parameters or len(head) > 30):
-        return [head.rstrip(), *after(" " * 6, lines)]
-    return after(head, lines)
-
-
-def _lines(d: Definition, margin: int) -> list[str]:
-    """The text of a definition behind a margin."""
-    if not d.then:
-        return d.lines
-    flat = f"IF {d.lines[0]} THEN {d.then} ELSE {d.other}"
-    short = margin + len(flat) <= WIDTH
-    return [flat] if short else [f"IF {d.lines[0]}", f"THEN {d.then}", f"ELSE {d.other}"]
-
-
-def tidy(defined: list[Definition], ends: list[Definition]) -> list[Definition]:
-    """The definitions that are used. One that is used once, as a whole, stands where it is used; ends: changed so."""
-    kept: list[Definition] = []
-    used = Counter(w for e in ends for w in _words(e))
-    for d in reversed(defined):
-        if used[d.name] == 0:
-            continue
-        used.update(_words(d))
-        if used[d.name] > 1 or d.parameters or not any(_take(u, d) for u in (*kept, *ends)):
-            kept.insert(0, d)
-    return kept
-
-
-def _words(d: Definition) -> list[str]:
-    """The names in a text, without those of fields."""
-    return [w for text in (*d.lines, d.then, d.other) for w in re.findall(r"(?<![.\w])\w+", text)]
-
-
-def _take(user: Definition, d: Definition) -> bool:
-    """Put a definition in the place of its name, where that is all of a value, or of an arm on one line."""
-    if user.lines == [d.name] and not user.then:
-        user.lines, user.hold, user.then, user.other = d.lines, d.hold, d.then, d.other
-        return True
-    if d.hold != ATOM or len(d.lines) > 1 or d.then:
-        return False
-    if user.then == d.name:
-        user.then = d.lines[0]
-        return True
-    if user.other == d.name:
-        user.other = d.lines[0]
-        return True
-    return False

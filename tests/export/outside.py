@@ -62,7 +62,7 @@ EXACT = ["-w", "-O0", "-DSAFETY", "-DNOREDUCE", "-DNOFAIR", "-DVECTORSZ=4096"]
 def spin(model: str, folder: Path, deepest: int | None = None) -> Outside:
     """SPIN's search. deepest: look for a shortest counterexample of at most so many steps."""
     (folder / "model.pml").write_text(model)
-    said = called(["spin", "-a", "model.pml"], folder)
+    said = called(["spin", "-a", "-o2", "model.pml"], folder)
     assert "rror" not in said, said
     shortest = [] if deepest is None else ["-DREACH"]
     said = called(["gcc", *EXACT, *shortest, "-o", "pan", "pan.c"], folder)

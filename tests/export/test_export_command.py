@@ -44,7 +44,7 @@ def test_it_says_what_was_written_how_to_run_it_and_what_to_expect(tmp_path: Pat
     wrote, scope, run, expect = done.output.splitlines()
     assert wrote == f"wrote     {tmp_path / 'tail_copy.pml'}"
     assert scope == "scope     branches = 2, blocks = 4, block_size = 2, positions = 2, prompt = 3, mutant = NONE"
-    assert run.startswith("run       spin -a tail_copy.pml && gcc ")
+    assert run.startswith("run       spin -a -o2 tail_copy.pml && gcc ")
     assert expect == "expect    one state more than kvsan explore tail_copy --scope two_branches --symmetry none"
 
 

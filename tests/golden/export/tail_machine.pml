@@ -1,8 +1,8 @@
 /* tail_machine: kvsan export tail_machine.py --to promela --set branches=2
    scope: branches = 2, blocks = 5, block_size = 2, positions = 2, prompt = 3, shared_append = false, early_publish = false
 
-   spin -a FILE; gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c; ./pan -m10000000
-   With -DBFS to gcc the counterexample is a shortest one.
+   spin -a -o2 FILE; gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c; ./pan -m10000000
+   -o2 keeps in a state what is only written. For a shortest counterexample: gcc -DREACH, ./pan -i.
    An entry m[i, j] is m[i * size of j + j]; a set is a mask; names that end in _ live within one step. */
 
 #define None 255
