@@ -82,7 +82,9 @@ class _Module:
         types = {p.type for s in self.model.actions for p in s.params}
         keys = {k for v in self.subject.variables.values() for k in v.keys}
         domains = {t: self.types.domain(t) for t in {*types, *keys, *(ir.SortType(s) for s in self.types.sorts)}}
-        return Expressions(spec.variables, domains, self.taken.inner(), dict(self.called), self.helpers)
+        return Expressions(
+            spec.variables, domains, self.types.members, self.taken.inner(), dict(self.called), self.helpers
+        )
 
     # --- the parts ----------------------------------------------------------------------------------------------------
 

@@ -53,11 +53,13 @@ def fits(*parts: list[str]) -> bool:
 
 @dataclass
 class Expressions:
-    """now: the text of each variable's value at this point. names: that of each local name. taken: no name is used
-    twice in one scope, which TLA+ forbids. helpers: operators that were used."""
+    """domains: the set of each type of an index. members: the constants of each sort. taken: no name is used twice in
+    one scope, which TLA+ forbids. now: the text of each variable's value at this point. helpers: operators that were
+    used. names: the text of each local name."""
 
     variables: Mapping[str, ir.Variable]
     domains: Mapping[ir.Type, str]
+    members: Mapping[str, list[str]]
     taken: Names
     now: dict[str, str]
     helpers: set[str]
@@ -85,11 +87,11 @@ class Expressions:
             case ir.Or(items):
                 return self._junction("\\/", items, wide)
             case ir.Compare(op, left, right):
-                return one(f"{self.line(left, SUM)} {COMPARE[op]} {self.line(right, SUM)}", FACT)
+                return self._infix(COMPARE[op], left, right, SUM, FACT, wide)
             case ir.IsNone(operand):
                 return one(f"{self.line(operand)} = None", FACT)
             case ir.Arith():
-                return self._arith(expr)
+                return self._arith(expr, wide)
             case ir.Only(member):
                 return one(f"{{{self.line(member, OPEN)}}}")
             case ir.Cond(test, then, other):
@@ -115,6 +117,8 @@ class Expressions:
                 return "TRUE" if value else "FALSE"
             case ir.ChoiceType(names=names):
                 return f'"{names[value]}"'
+            case ir.SortType(name):  # a constant of the scope
+                return self.members[name][value]
             case _:
                 return str(value)
 
@@ -130,7 +134,7 @@ class Expressions:
             case ir.IsNone(inner):
                 return one(f"{self.line(inner)} # None", FACT)
             case ir.Compare(op, left, right) if op in OPPOSITE:
-                return self.text(ir.Compare(OPPOSITE[op], left, right))
+                return self.text(ir.Compare(OPPOSITE[op], left, right), wide)
             case ir.Compare("in", left, right):
                 return one(f"{self.line(left, SUM)} \\notin {self.line(right, SUM)}", FACT)
             case _:
@@ -144,19 +148,26 @@ class Expressions:
         bullets = [after(f"{sign} ", self.text(i).lines) for i in items]
         return Text([line for b in bullets for line in b], OPEN)
 
-    def _arith(self, expr: ir.Arith) -> Text:
-        a, b = self.line(expr.left), self.line(expr.right)
+    def _infix(self, sign: str, left: ir.Expr, right: ir.Expr, parts: int, whole: int, wide: bool) -> Text:
+        line = [f"{self.line(left, parts)} {sign} {self.line(right, parts)}"]
+        if wide or fits(line):
+            return Text(line, whole)
+        sides = held(self.text(left), parts), held(self.text(right), parts)
+        return Text([*sides[0], *after(f"{sign} ", sides[1])], whole)
+
+    def _arith(self, expr: ir.Arith, wide: bool) -> Text:
         match expr.op:
             case "min" | "max" | "excess" as op:
                 name = op.capitalize()
                 self.helpers.add(name)
                 return one(f"{name}({self.line(expr.left, OPEN)}, {self.line(expr.right, OPEN)})")
             case "span":
-                return one(f"({a} .. {b} - 1)")
-            case "-" if isinstance(expr.type, ir.SetType):
-                return one(f"{a} \\ {b}", SUM)
+                high = self.line(expr.right)
+                last = str(int(high) - 1) if high.isdigit() and high != "0" else f"{high} - 1"
+                return one(f"({self.line(expr.left)} .. {last})")
             case op:
-                return one(f"{a} {ARITH[op]} {b}", SUM)
+                sign = "\\" if op == "-" and isinstance(expr.type, ir.SetType) else ARITH[op]
+                return self._infix(sign, expr.left, expr.right, ATOM, SUM, wide)
 
     def _cond(self, test: ir.Expr, then: ir.Expr, other: ir.Expr, wide: bool) -> Text:
         flat = f"IF {self.line(test, OPEN)} THEN {self.line(then, OPEN)} ELSE {self.line(other, OPEN)}"

@@ -79,6 +79,8 @@ def shown(d: Definition, margin: int = 0) -> list[str]:
     """The text of a definition behind a margin."""
     if not d.then:
         return d.lines
+    if d.then == d.other:
+        return [d.then]
     flat = f"IF {d.lines[0]} THEN {d.then} ELSE {d.other}"
     short = margin + len(flat) <= WIDTH
     return [flat] if short else [f"IF {d.lines[0]}", f"THEN {d.then}", f"ELSE {d.other}"]

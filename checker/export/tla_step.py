@@ -45,10 +45,7 @@ class Statements:
             case ir.For():
                 self._for(statement)
             case ir.Obey(rule, condition):
-                failed = self.text.text(ir.Not(condition))
-                path = [f"/\\ {p}" for p in self.path]
-                lines = [*path, *after("/\\ ", failed.lines)] if path else failed.lines
-                self.checks.append(Check(lines, f'"{rule}"'))
+                self._check(self.text.text(ir.Not(condition)).lines, f'"{rule}"')
             case ir.Reset(sort, entity):
                 self._reset(sort, self.text.line(entity, OPEN))
             case ir.Require():
@@ -57,6 +54,15 @@ class Statements:
                 raise AssertionError("calls are inlined")
             case _:
                 assert_never(statement)
+
+    def _check(self, failed: list[str], rule: str) -> None:
+        """On this path, something is broken where it failed."""
+        lines = [f"/\\ {p}" for p in self.path]
+        if not lines:
+            lines = failed
+        elif failed != ["TRUE"]:
+            lines += after("/\\ ", failed)
+        self.checks.append(Check(lines, rule))
 
     def _define(self, name: str, text: Text) -> str:
         self.defined.append(Definition(name, text.lines, text.hold))
@@ -126,17 +132,17 @@ class Statements:
 
     def _for(self, loop: ir.For) -> None:
         if is_pointwise(loop):
-            before = dict(self.text.now)
-            after_ = [self._pointwise(loop, s, before) for s in loop.body if isinstance(s, ir.Store)]
+            before, key = dict(self.text.now), self.text.bind(loop.name)
+            after_ = [self._pointwise(loop, s, before, key) for s in loop.body if isinstance(s, ir.Store)]
             self.text.now.update(after_)
         else:
             self._fold(loop, self.text.domain(loop.domain, loop.name_type))
 
-    def _pointwise(self, loop: ir.For, store: ir.Store, before: dict[str, str]) -> tuple[str, str]:
+    def _pointwise(self, loop: ir.For, store: ir.Store, before: dict[str, str], key: str) -> tuple[str, str]:
         """One store of each turn to an entry of its own: all entries at once, over the values before the loop."""
         variable, old, text = self.variables[store.variable], before[store.variable], replace(self.text, now=before)
         at = next(n for n, i in enumerate(store.index) if isinstance(i, ir.Name) and i.name == loop.name)
-        outer, key = text.entry("", store.index[:at]), text.bind(loop.name)
+        outer = text.entry("", store.index[:at])
         inner, value = text.entry("", store.index[at + 1 :]), text.line(store.value, OPEN)
         entry = f"{old}{outer}[{key}]"
         changed = f"[{entry} EXCEPT !{inner} = {value}]" if inner else value
@@ -148,9 +154,12 @@ class Statements:
                 present = text.present(loop.domain, f"{row}[{key}]")
                 body = [f"IF {present}", f"THEN {changed}", f"ELSE {entry}"]
         head = f"[{key} \\in {text.domains[variable.keys[at]]} |-> "
-        flat = [" ".join(body)]
-        lines = after(head, flat if fits([head], flat) else body, "]")
-        made = after(f"[{old} EXCEPT !{outer} = ", lines, "]") if outer else lines
+        whole, end = (f"[{old} EXCEPT !{outer} = ", "]]") if outer else ("", "]")
+        flat = whole + head + " ".join(body) + end
+        made = [flat]
+        if not fits(made):
+            made = [head.rstrip(), *after("  ", body, end)]
+            made = [whole.rstrip(), *after("  ", made)] if outer else made
         return store.variable, self._define(self._next(store.variable), Text(made))
 
     def _fold(self, loop: ir.For, keys: str) -> None:
@@ -182,9 +191,7 @@ class Statements:
         self.text.now.update({v: name if alone else f"{name}.{v}" for v in changed})
         if judged:
             result = name if alone else f"{name}.broken"
-            path = [f"/\\ {p}" for p in self.path]
-            failed = f"{result} # {NONE}"
-            self.checks.append(Check([*path, f"/\\ {failed}"] if path else [failed], result))
+            self._check([f"{result} # {NONE}"], result)
 
 
 def constant_row(text: Expressions, keys: tuple[ir.Type, ...], value: str) -> str:

@@ -22,16 +22,17 @@ SMALL: dict[str, dict[str, str]] = {
     "tail_copy": {},
     "paged_cow": {"blocks": "3"},
     "prefix_append_only": {"blocks": "3"},
+    "speculative": {"blocks": "2"},
 }
 """One scope of each design; any other has one branch."""
 
-TINY: dict[str, dict[str, str]] = {"tail_copy": TWO}
+TINY: dict[str, dict[str, str]] = {"tail_copy": TWO, "prefix_append_only": {"blocks": "2"}}
 """The same for TLC, which takes seconds for a thousand states."""
 
 SAMPLE = [
     pytest.param(design, mutant, id=f"{design.name}-{mutant.name}")
     for design in DESIGNS.values()
-    for mutant in sorted(design.mutants, key=lambda m: m.steps)[:3]
+    for mutant in sorted(design.mutants, key=lambda m: m.steps)[:2]
 ]
 """The mutants of each design that are caught first."""
 
@@ -93,11 +94,16 @@ def test_tlc_counts_what_the_explorer_counts(name: str, tmp_path: Path) -> None:
 
 
 def shortest(design: Design, mutant: Mutant, lints: bool) -> set[str]:
-    """The rules that the explorer sees broken at the length of its shortest counterexample."""
+    """What may be broken after as many steps as the explorer's shortest counterexample has.
+
+    Its search ends at the steps that break a rule, and has not judged the states of that depth yet: another checker may
+    find an invariant broken there.
+    """
     ours = explored(design.name, {}, mutant.scope, mutant.name, lints)
     found = {f.rule: len(f.steps) for f in (*ours.violations, *ours.lints)}
     assert found[mutant.rule] == mutant.steps
-    return {rule for rule, steps in found.items() if steps == mutant.steps}
+    invariants = {i.name for i in find(design.name).spec.of_kind("invariant")}
+    return invariants | {rule for rule, steps in found.items() if steps == mutant.steps}
 
 
 @pytest.mark.slow

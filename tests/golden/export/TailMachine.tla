@@ -132,7 +132,11 @@ fork_effect(r, c) ==
        length |-> [length EXCEPT ![c] = length[r]],
        table |-> after_p.table,
        refs |-> after_p.refs,
-       expected |-> [expected EXCEPT ![c] = [i \in 0 .. Capacity - 1 |-> IF expected[r][i] # None THEN expected[r][i] ELSE expected[c][i]]],
+       expected |-> [expected EXCEPT ![c] =
+                      [i \in 0 .. Capacity - 1 |->
+                        IF expected[r][i] # None
+                        THEN expected[r][i]
+                        ELSE expected[c][i]]],
        given |-> [given EXCEPT ![c] = [i_2 \in 0 .. Capacity - 1 |-> IF given[r][i_2] THEN TRUE ELSE given[c][i_2]]]]
 
 (* Branch c starts with everything that branch r has. *)
@@ -190,10 +194,16 @@ finish_copy_effect(r) ==
   LET old_tail == source[r]
       new_tail == target[r]
   IN  [phase |-> [phase EXCEPT ![r] = "COPIED"],
-       wrote |-> [wrote EXCEPT ![new_tail] = [k \in 0 .. BlockSize - 1 |-> IF wrote[old_tail][k] # None
-                                                                           THEN wrote[old_tail][k]
-                                                                           ELSE wrote[new_tail][k]]],
-       prompted |-> [prompted EXCEPT ![new_tail] = [k_2 \in 0 .. BlockSize - 1 |-> IF prompted[old_tail][k_2] THEN TRUE ELSE prompted[new_tail][k_2]]]]
+       wrote |-> [wrote EXCEPT ![new_tail] =
+                   [k \in 0 .. BlockSize - 1 |->
+                     IF wrote[old_tail][k] # None
+                     THEN wrote[old_tail][k]
+                     ELSE wrote[new_tail][k]]],
+       prompted |-> [prompted EXCEPT ![new_tail] =
+                      [k_2 \in 0 .. BlockSize - 1 |->
+                        IF prompted[old_tail][k_2]
+                        THEN TRUE
+                        ELSE prompted[new_tail][k_2]]]]
 
 (* The slots of the source are in the target. *)
 finish_copy(r) ==
@@ -270,7 +280,8 @@ Spec == Init /\ [][Next]_vars
 (* A block has references exactly while a table or a pending copy holds it. *)
 refs_cover_holds ==
   \A b \in Block :
-    (refs[b] > 0) = (\E r \in Branch : target[r] = b \/ (\E p \in Row(table[r], None) : table[r][p] = b))
+    (refs[b] > 0)
+    = (\E r_2 \in Branch : target[r_2] = b \/ (\E p_2 \in Row(table[r_2], None) : table[r_2][p_2] = b))
 
 (* Only a sole owner writes. *)
 exclusive_write ==
