@@ -170,6 +170,7 @@ def grow_tail(s: TailCopy, r: Branch, b: Block) -> None:
     """Crossing a block boundary takes a new private block."""
     require(can_append(s, r))
     require(tail_slot(s, r) == 0)
+    require(s.table[r, tail_pos(s, r)] is None)  # always so; that nothing is replaced here saves states their memory
     require(not s.held[b])
 
     alloc(s, b, r)
