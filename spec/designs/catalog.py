@@ -113,7 +113,7 @@ PAGED_COW = Design(
         Mutant("prefill_last_token_only", "read_is_initialised", 3, "full_prompt"),
         Mutant("fork_under_prefill", "read_is_initialised", 4, "three_blocks"),
         Mutant("drop_source_under_copy", "no_reuse_in_flight", 10, "host_wait_three_blocks"),
-        Mutant("copy_ignores_steps", "no_reuse_in_flight", 10, "event_wait_three_branches"),
+        Mutant("copy_ignores_steps", "no_reuse_in_flight", 9, "event_wait_three_branches"),
     ),
     pending="work_is_pending",
     fair=(
