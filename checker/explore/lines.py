@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any  # arguments of events are values of every declared type
 
-from kvsan.spec.lang.surface import REGISTRY, Choice, Judgement, Performed, Sort, State
+from kvsan.spec.lang.surface import REGISTRY, Choice, Judgement, Map, Performed, Sort, State
 
 Line = dict[str, Any]
 
@@ -45,8 +45,13 @@ FIELDS: dict[str, dict[str, str]] = {
 }
 """Each ownership event's fields, with the parameters that give them."""
 
-LAUNCHES = frozenset({"launch_copy", "launch_step", "order_after", "learn"})
-"""The device's events (`kvsan.spec.designs.device`), each of which stands for all that it performs."""
+LAUNCHES = frozenset({"launch_copy", "launch_step", "order_after", "learn"}) | {
+    "load_block", "send_block", "move_block", "learn_handle",
+}  # fmt: skip
+"""The events of `kvsan.spec.designs.device` and `handles`, each of which stands for all that it performs."""
+
+SECOND_TIER = "cpu"
+"""The pool of the blocks that a design has in its `second_tier`."""
 
 
 class NoLog(Exception):
@@ -124,6 +129,18 @@ class Writer:
                 ]
             case ("learn", Choice(work), r):
                 return [{"ev": "done", "op": self.ops[work, r]}]
+            case ("load_block", h, b):
+                moved = {"holder": plain(h), "block": plain(b), "slots": self._whole(b)}
+                return [{"ev": "write", "op": self._launch("load", h, b), **moved}]
+            case ("send_block", h, b):
+                moved = {"holder": plain(h), "block": plain(b), "slots": self._whole(b)}
+                return [{"ev": "read", "op": self._launch("send", h, b), **moved}]
+            case ("move_block", h, src, dst):
+                pools = {**self._pool(src, "src_pool"), **self._pool(dst, "dst_pool")}
+                pair = {"src": plain(src), "dst": plain(dst), "slots": self._whole(dst)}
+                return [{"ev": "copy", "op": self._launch("move", h, dst), **pair, **pools}]
+            case ("learn_handle", h, b, bool(ok)):
+                return [{"ev": "done", "op": self.ops[h, b], **({} if ok else {"ok": False})}]
             case (name, *values) if name in FIELDS:
                 return [self._owned(name, dict(zip(self.ledger[name], values, strict=True)))]
         raise NoLog(f"the event {outer.event} is not written to logs yet")
@@ -134,7 +151,17 @@ class Writer:
             values = [plain(arguments[n]) for n in parameters.split()]
             if None not in values:
                 line[name] = values if len(values) > 1 else values[0]
-        return line
+        return {**line, **self._pool(arguments.get("b"), "pool")}
+
+    def _pool(self, block: object, name: str) -> Line:
+        """The pool of a block, where it is not the first."""
+        tier = getattr(self.state, "second_tier", ())
+        return {name: SECOND_TIER} if block in tier else {}
+
+    def _whole(self, block: object) -> list[int]:
+        """All slots of a block."""
+        slots: Map[object, int] = self.state.__dict__["slots_of"]
+        return [0, slots[block]]
 
     def _name(self, what: str) -> str:
         self.named += 1

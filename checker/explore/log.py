@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, get_type_hints  # the run-time half of the language handles values of every declared type
 
 from kvsan.checker.explore.design import Design, Scoped, find
-from kvsan.checker.explore.lines import Line, NoLog, Writer
+from kvsan.checker.explore.lines import SECOND_TIER, Line, NoLog, Writer
 from kvsan.checker.explore.replay import Step
 from kvsan.spec.designs.settings import discipline_of
 from kvsan.spec.lang.surface import (
@@ -70,10 +70,12 @@ def way(design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequenc
 
 
 def _header(design: Design, scoped: Scoped) -> Line:
+    tier = scoped.settings.get("tier_blocks", 0)
+    pools = {SECOND_TIER: {"blocks": tier, "block_size": scoped.settings["block_size"]}} if tier else {}
     return {
         "ev": "trace", "schema": "kvsan/1", "engine": f"design:{design.name}", "version": "1",
         "discipline": discipline_of(scoped.settings, design.discipline), "block_size": scoped.settings["block_size"],
-        "blocks": scoped.settings["blocks"], "started": "empty",
+        "blocks": scoped.settings["blocks"], "started": "empty", **({"pools": pools} if pools else {}),
     }  # fmt: skip
 
 

@@ -21,10 +21,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Design:
-    """module, state: where its specification is. settings: its default scope. scopes: what named scopes change.
-
-    pending: the helper that says whether something of a branch has begun and not ended. fair: the actions that the
-    engine or the device takes of itself once they are possible; requests come and end as their clients like."""
+    """module, state: where its specification is. settings: its default scope. scopes: what named scopes change."""
 
     name: str
     module: str
@@ -33,8 +30,6 @@ class Design:
     settings: Settings
     scopes: Mapping[str, Settings] = field(default_factory=dict)
     mutants: tuple[Mutant, ...] = ()
-    pending: str = ""
-    fair: tuple[str, ...] = ()
 
     def at(self, scope: str = "", **changes: int | bool | str) -> dict[str, int | bool | str]:
         """The settings of a named scope ('': the default), with changes. Raises KeyError for an unknown name."""
@@ -66,8 +61,6 @@ TAIL_COPY = Design(
         Mutant("free_twice", "free_once", 4, "two_branches"),
         Mutant("fork_released_block", "entry_is_held", 7, "two_branches"),
     ),
-    pending="append_is_pending",
-    fair=("finish_copy", "publish_copy", "finish_write"),
 )
 
 PAGED_COW = Design(
@@ -113,17 +106,7 @@ PAGED_COW = Design(
         Mutant("prefill_last_token_only", "read_is_initialised", 3, "full_prompt"),
         Mutant("fork_under_prefill", "read_is_initialised", 4, "three_blocks"),
         Mutant("drop_source_under_copy", "no_reuse_in_flight", 10, "host_wait_three_blocks"),
-        Mutant("copy_ignores_steps", "no_reuse_in_flight", 9, "event_wait_three_branches"),
-    ),
-    pending="work_is_pending",
-    fair=(
-        "take_block",
-        "prefill",
-        "finish_copy",
-        "finish_step",
-        "end_doomed",
-        "learn_late_step",
-        "learn_late_copy",
+        Mutant("copy_ignores_steps", "no_reuse_in_flight", 10, "event_wait_three_branches"),
     ),
 )
 
@@ -221,4 +204,58 @@ SPECULATIVE = Design(
     ),
 )
 
-DESIGNS = {design.name: design for design in (TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, SPECULATIVE)}
+TRANSFERS = Design(
+    "transfers",
+    "kvsan.spec.designs.transfers",
+    "Transfers",
+    "append_only",
+    {
+        "branches": 2,
+        "blocks": 3,
+        "block_size": 2,
+        "positions": 2,
+        "prompt": 3,
+        "identities": 1,
+        "holders": 1,
+        "tier_blocks": 0,
+        "mutant": "NONE",
+    },
+    {
+        "one_block": {"branches": 1, "blocks": 1, "positions": 1, "prompt": 1},
+        "full_prompt": {"branches": 1, "blocks": 1, "positions": 1, "block_size": 1, "prompt": 1},
+        "several_handles": {"branches": 1, "blocks": 2},
+        "two_tiers": {"branches": 1, "tier_blocks": 1},
+        "tiers_raced": {"blocks": 4, "holders": 2, "tier_blocks": 1},
+        "two_transfers": {"blocks": 4, "holders": 2},
+    },
+    (
+        Mutant("pin_not_taken", "no_reuse_in_flight", 7, "full_prompt"),
+        Mutant("pin_taken_twice", "pins_balanced", 8, "several_handles"),
+        Mutant("never_released", "pins_balanced", 8, "several_handles"),
+        Mutant("released_twice", "pins_balanced", 4, "full_prompt"),
+        Mutant("release_unheld", "pins_balanced", 8, "several_handles"),
+        Mutant("release_keeps_blocks", "no_leak", 6, "full_prompt"),
+        Mutant("release_at_first_handle", "read_is_initialised", 6, "several_handles"),
+        Mutant("cancel_frees_at_once", "free_once", 4, "full_prompt"),
+        Mutant("free_again_on_completion", "free_once", 5, "full_prompt"),
+        Mutant("read_failed_load", "read_is_initialised", 7, "several_handles"),
+        Mutant("resume_at_last_failure", "read_is_initialised", 7, "several_handles"),
+        Mutant("seal_before_load", "seal_is_earned", 5, "full_prompt"),
+        Mutant("step_under_load", "read_is_initialised", 5, "several_handles"),
+        Mutant("end_under_step", "no_reuse_in_flight", 9, ""),
+        Mutant("never_times_out", "pins_balanced", 6, "full_prompt"),
+        Mutant("time_out_under_load", "accesses_ordered", 6, "full_prompt"),
+        Mutant("time_out_under_send", "no_reuse_in_flight", 11, "full_prompt"),
+        Mutant("load_over_hits", "sealed_is_immutable", 10, "several_handles"),
+        Mutant("append_under_send", "exclusive_write", 6, "one_block"),
+        Mutant("send_under_step", "accesses_ordered", 4, "full_prompt"),
+        Mutant("store_not_pinned", "entry_is_held", 8, "two_tiers"),
+        Mutant("seal_store_at_launch", "seal_is_earned", 10, "two_tiers"),
+        Mutant("seal_failed_store", "seal_is_earned", 10, "two_tiers"),
+        Mutant("lookup_not_pinned", "hit_is_live", 12, "tiers_raced"),
+        Mutant("source_freed_at_launch", "no_reuse_in_flight", 13, "tiers_raced"),
+    ),
+)
+
+ALL = (TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, SPECULATIVE, TRANSFERS)
+DESIGNS = {design.name: design for design in ALL}

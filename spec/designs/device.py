@@ -129,7 +129,7 @@ def enqueue(s: Device, w: Work, r: Branch, t: Stream) -> None:
 
 
 @event
-def hand_out(s: Device, b: Block, r: Branch) -> None:
+def hand_out(s: Device, b: Block, r: Branch | None) -> None:
     """The pool hands out block b: for the work under way that touches it, that is another life."""
     alloc(s, b, r)
     for q in row(s.running, COPY_WORK):

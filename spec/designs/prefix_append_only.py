@@ -11,9 +11,7 @@ from __future__ import annotations
 from kvsan.spec.lang.surface import (
     Choice,
     Const,
-    Ghost,
     Map,
-    Set,
     action,
     empty,
     excess,
@@ -32,10 +30,11 @@ from kvsan.spec.ownership.blocks import free
 from kvsan.spec.ownership.branches import admit, finish, map
 from kvsan.spec.ownership.identities import hit, seal
 from kvsan.spec.ownership.quiescence import quiescent
-from kvsan.spec.ownership.state import Block, Branch, Count, Identity, Pos, Slot, Tokens
+from kvsan.spec.ownership.state import Block, Branch, Count, Identity, Pos, Tokens
 
-from .contents import Contents, has_ended, was_written
+from .contents import has_ended, was_written
 from .device import COMPUTE, STEP_WORK, hand_out, launch_step, learn, nothing_runs
+from .prompt_contents import PromptContents, holds_prompt, loses_prompt
 from .start import fill_pool
 
 
@@ -78,12 +77,11 @@ END_FREES_SHARED = Mutant("END_FREES_SHARED")
 END_KEEPS_BLOCKS = Mutant("END_KEEPS_BLOCKS")
 
 
-class PrefixAppendOnly(Contents):
+class PrefixAppendOnly(PromptContents):
     """The ledger, the device, the contents, and what each request is about to do.
 
     hash_of: the identity of the prompt's block at a position. looked_up: under HIT_NOT_HELD, a hit that is not mapped
     yet. stale: under ALLOC_KEEPS_IDENTITY, what the cache still thinks. leaving: what a request that ends gives back.
-    prompted: the slots of a block that hold the prompt's tokens of a position.
     """
 
     prompt: Const[Tokens]
@@ -98,8 +96,6 @@ class PrefixAppendOnly(Contents):
     stale: Map[Identity, Block | None]
     leaving: Map[bool, Pos, Block | None]
     present: Count
-
-    prompted: Ghost[Map[Block, Pos, Set[Slot]]]
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -155,9 +151,7 @@ def launch_prefill(s: PrefixAppendOnly, r: Branch) -> None:
         b, size = some(s.table[r, p]), s.block_size[r]
         slots = span(min(size, excess(first, p * size)), min(size, excess(tokens, p * size)))
         was_written(s, r, b, p, slots)
-        for k in row(s.prompted, b):
-            s.prompted[b, k] = s.prompted[b, k] - slots
-        s.prompted[b, p] = s.prompted[b, p] | slots
+        holds_prompt(s, b, p, slots)
     s.phase[r] = STEPPING
 
 
@@ -167,8 +161,7 @@ def launch_token(s: PrefixAppendOnly, r: Branch, p: Pos, b: Block) -> None:
     token, i = s.length[r], s.length[r] % s.block_size[r]
     launch_step(s, r, token, token + 1, token + 1, COMPUTE)
     was_written(s, r, b, p, span(i, i + 1))
-    for k in row(s.prompted, b):
-        s.prompted[b, k] = s.prompted[b, k] - span(i, i + 1)
+    loses_prompt(s, b, span(i, i + 1))
     s.phase[r] = STEPPING
 
 

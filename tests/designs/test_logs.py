@@ -21,6 +21,7 @@ ROOMY = {
     "paged_cow": "three_positions",
     "prefix_append_only": "full_prompt",
     "speculative": "one_slot_tail",
+    "transfers": "tiers_raced",
 }
 CASES = [
     pytest.param(d, m, id=f"{d.name}-{m.name}", marks=[pytest.mark.slow] if m.steps >= 8 else [])
