@@ -152,6 +152,9 @@ def explore(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random walks.")] = 0,
     format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    liveness: Annotated[
+        bool, typer.Option("--liveness", help="Whether whatever has begun ends, under weak fairness; small scopes.")
+    ] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Search by the interpreter: slow, and shares no code.")
     ] = False,
@@ -165,7 +168,19 @@ def explore(
 
     if format not in (Format.text, Format.json):
         raise Refused(f"an exploration has no {format.value} form: --format text or json")
-    rest = (limit_states, limit_memory, limit_depth, format == Format.json, save, simulate, depth, seed, quiet, plain)
+    rest = (
+        limit_states,
+        limit_memory,
+        limit_depth,
+        format == Format.json,
+        save,
+        simulate,
+        depth,
+        seed,
+        quiet,
+        plain,
+        liveness,
+    )
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 

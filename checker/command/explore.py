@@ -20,6 +20,7 @@ from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.checker.report.exploration import EXITS, as_json, as_text, walks_json, walks_text
 from kvsan.spec.lang.diagnostics import SpecError
 
+from .liveness import judge
 from .progress import PATIENCE, live_line
 from .save import check_ending, save
 from .sink import Color, Sink
@@ -53,6 +54,7 @@ class Request:
     seed: int = 0
     quiet: bool = False
     plain: bool = False
+    liveness: bool = False
 
     @property
     def replay(self) -> str:
@@ -77,6 +79,10 @@ def run(request: Request) -> int:
         unknown = [r for r in request.without if r not in design.spec.rules]
         if unknown:
             raise Refused(f"--without {unknown[0]}: the design has no such rule")
+        if request.liveness:
+            text, code = judge(design, chosen, request.json)
+            Sink(None, not request.json, Color.never).write(text)
+            return code
         prepared = prepare(design, chosen, request.symmetry, request.lints, request.without)
         if request.simulate is not None:
             return walk(request, prepared)

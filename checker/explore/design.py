@@ -1,7 +1,8 @@
 """Find a design, ours or in a user's file, and say what a scope of it means.
 
 A file has a state class and either `SETTINGS`, its default scope in the names of `--set` (for a class that derives from
-`Ownership`; `DISCIPLINE` names its discipline), or a function `scope(blocks: int = 4, ...) -> Scope`.
+`Ownership`; `DISCIPLINE` names its discipline), or a function `scope(blocks: int = 4, ...) -> Scope`. For liveness it
+names a helper `PENDING` and its `FAIR` actions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class BadDesign(Exception):
 @dataclass(frozen=True)
 class Design:
     """module: where the design runs as Python. settings: the default scope. scopes: what named scopes change. mutants:
-    their names, by the scope that each is caught in."""
+    their names, by the scope that each is caught in. pending, fair: for liveness, as in the catalog."""
 
     name: str
     module: str
@@ -44,6 +45,8 @@ class Design:
     sizing: Callable[[Settings], Sizing | Scope]
     scopes: Mapping[str, Settings]
     mutants: Mapping[str, str]
+    pending: str = ""
+    fair: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ def find(source: str) -> Design:
         spec = load(f"{ours.module}:{ours.state}")
         mutants = {m.name: m.scope for m in ours.mutants}
         size = partial(sizing, discipline=ours.discipline)
-        return Design(ours.name, ours.module, ours.discipline, spec, ours.settings, size, ours.scopes, mutants)
+        return Design(
+            ours.name, ours.module, ours.discipline, spec, ours.settings, size, ours.scopes, mutants,
+            ours.pending, ours.fair,
+        )  # fmt: skip
     where, _, state = source.rpartition(":") if source.rpartition(":")[2].isidentifier() else (source, "", "")
     if not where.endswith(".py"):
         raise BadDesign(f"there is no design {source!r}: known are {', '.join(DESIGNS)}; or name path/to/file.py:Class")
@@ -78,14 +84,16 @@ def _of_file(path: Path, state: str) -> Design:
         raise BadDesign(f"{path} has the state class {spec.state}, not {state}")
     module = _run(path)
     discipline = getattr(module, "DISCIPLINE", "paged_cow")
+    live = getattr(module, "PENDING", ""), tuple(getattr(module, "FAIR", ()))
     scope = getattr(module, "scope", None)
     if scope is not None:
         defaults = {n: p.default for n, p in inspect.signature(scope).parameters.items()}
-        return Design(path.stem, module.__name__, discipline, spec, defaults, lambda s: scope(**s), {}, {})
+        return Design(path.stem, module.__name__, discipline, spec, defaults, lambda s: scope(**s), {}, {}, *live)
     settings = getattr(module, "SETTINGS", None)
     if settings is None:
         raise BadDesign(f"{path} says no scope: add SETTINGS = {{'branches': 2, 'blocks': 4, ...}}, or def scope(...)")
-    return Design(path.stem, module.__name__, discipline, spec, settings, lambda s: sizing(s, discipline), {}, {})
+    size = partial(sizing, discipline=discipline)
+    return Design(path.stem, module.__name__, discipline, spec, settings, size, {}, {}, *live)
 
 
 def _run(path: Path) -> ModuleType:

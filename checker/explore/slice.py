@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
+from kvsan.checker.explore.rest import at_rest, settled
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.simplify import simplified
-from kvsan.spec.lang.walk import all_statements, domain_with, every, expressions, rebuild
+from kvsan.spec.lang.walk import every, expressions
 
 
 @dataclass(frozen=True)
@@ -40,17 +39,10 @@ def sliced(
     known: constants, the same at every index. idle: variables that have their default everywhere at the start. rules:
     the rules and lints whose obligations are kept.
     """  # fmt: skip
-    parts = _each(parts, lambda s: _fold(_asked(s, rules), known, variables))
-    still = idle - set(known)
-    while True:
-        trial = _each(
-            parts, partial(_fold, known={n: ir.default(variables[n].value) for n in still}, variables=variables)
-        )
-        changed = {n for n in still if any(_changes(s, n, variables) for a in trial.actions for s in _stores(a))}
-        if not changed:
-            break
-        still -= changed
-    parts = Parts(tuple(a for a in trial.actions if ir.FALSE not in a.guard), trial.invariants, trial.witnesses)
+    parts = _each(parts, lambda s: _asked(s, rules))
+    resting = at_rest(parts.actions, known, idle, variables)
+    parts = _each(parts, lambda s: settled(s, known, resting, variables)[0])
+    parts = replace(parts, actions=tuple(a for a in parts.actions if ir.FALSE not in a.guard))
     needed = _needed(parts)
     parts = _each(parts, lambda s: replace(s, effects=_trim(s.effects, needed, _used(s, needed))))
     return parts, tuple(v for v in variables.values() if v.name in needed)
@@ -58,22 +50,6 @@ def sliced(
 
 def _each(parts: Parts, change: Callable[[ir.Step], ir.Step]) -> Parts:
     return Parts(*(tuple(map(change, steps)) for steps in (parts.actions, parts.invariants, parts.witnesses)))
-
-
-def _stores(step: ir.Step) -> Iterator[ir.Store]:
-    return (s for s in all_statements(step.effects) if isinstance(s, ir.Store))
-
-
-def _changes(store: ir.Store, name: str, variables: Mapping[str, ir.Variable]) -> bool:
-    if store.variable != name:
-        return False
-    match store.value:
-        case ir.Empty():
-            return False
-        case ir.Const(value):
-            return value != ir.default(variables[name].value)
-        case _:
-            return True
 
 
 # --- obligations that are asked for -----------------------------------------------------------------------------------
@@ -93,173 +69,6 @@ def _asked(step: ir.Step, rules: frozenset[str]) -> ir.Step:
                     yield s
 
     return replace(step, effects=tuple(block(step.effects)))
-
-
-# --- folding ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Fold:
-    """known: variables with one value at every index. names: local names bound to a literal on every path."""
-
-    known: Mapping[str, int | None]
-    variables: Mapping[str, ir.Variable]
-    names: dict[str, ir.Expr]
-
-    def expr(self, expr: ir.Expr) -> ir.Expr:
-        match expr:
-            case ir.Read(variable) if variable in self.known:
-                return self._default(variable, expr)
-            case ir.Name(name) if name in self.names:
-                return self.names[name]
-            case ir.Quantifier(domain=ir.Row(variable)) if self._empty(variable):
-                return ir.Const(expr.kind == "all", ir.BOOL, expr.span)
-            case ir.LetIn(name, value, body):
-                bound = self.expr(value)
-                if isinstance(bound, ir.Const | ir.Empty):
-                    self.names[name] = bound
-                    return self.expr(body)
-                return replace(expr, value=bound, body=self.expr(body))
-            case _:
-                return fold(rebuild(expr, self.expr))
-
-    def _default(self, variable: str, expr: ir.Expr) -> ir.Expr:
-        type_ = self.variables[variable].value
-        value = self.known[variable]
-        return ir.Empty(type_, expr.span) if isinstance(type_, ir.SetType) else ir.Const(value, type_, expr.span)
-
-    def _empty(self, variable: str) -> bool:
-        type_ = self.variables[variable].value
-        return variable in self.known and self.known[variable] == ir.default(type_)
-
-    def block(self, block: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        return tuple(s for statement in block for s in self.statement(statement))
-
-    def statement(self, s: ir.Stmt) -> tuple[ir.Stmt, ...]:
-        match s:
-            case ir.If(test, then, orelse):
-                decided = self.expr(test)
-                if isinstance(decided, ir.Const):
-                    return self.block(then if decided.value else orelse)
-                arms = self.block(then), self.block(orelse)
-                return (replace(s, test=decided, then=arms[0], orelse=arms[1]),) if any(arms) else ()
-            case ir.For(domain=domain, body=body):
-                if isinstance(domain, ir.Row) and self._empty(domain.variable):
-                    return ()
-                inside = self.block(body)
-                return (replace(s, domain=domain_with(domain, self.expr), body=inside),) if inside else ()
-            case ir.Let(value=value):
-                return (replace(s, value=self.expr(value)),)
-            case ir.Store(index=index, value=value):
-                return (replace(s, index=tuple(map(self.expr, index)), value=self.expr(value)),)
-            case ir.Obey(condition=condition):
-                decided = self.expr(condition)
-                return () if decided == ir.TRUE else (replace(s, condition=decided),)
-            case ir.Reset(entity=entity):
-                return (replace(s, entity=self.expr(entity)),)
-            case ir.Require():
-                return ()  # the guard has it
-            case ir.CallStmt():
-                raise AssertionError("calls are inlined")
-
-
-def _fold(step: ir.Step, known: Mapping[str, int | None], variables: Mapping[str, ir.Variable]) -> ir.Step:
-    """The step with these variables as literals, folded until nothing changes."""
-    while True:
-        folding = _Fold(known, variables, _literals(step))
-        guard = tuple(g for g in map(folding.expr, step.guard) if g != ir.TRUE)
-        value = None if step.value is None else folding.expr(step.value)
-        folded = replace(step, guard=guard, effects=folding.block(step.effects), value=value)
-        if folded == step:
-            return folded
-        step = folded
-
-
-def _literals(step: ir.Step) -> dict[str, ir.Expr]:
-    """Local names bound to one literal, wherever they are bound."""
-    found: dict[str, set[ir.Expr]] = {}
-    for s in all_statements(step.effects):
-        if isinstance(s, ir.Let):
-            found.setdefault(s.name, set()).add(s.value)
-    return {
-        name: next(iter(values))
-        for name, values in found.items()
-        if len(values) == 1 and all(isinstance(v, ir.Const | ir.Empty) for v in values)
-    }
-
-
-def fold(expr: ir.Expr) -> ir.Expr:
-    """One node over folded parts."""
-    match expr:
-        case ir.Arith(op, a, b, type_) if isinstance(type_, ir.SetType):
-            return _sets(expr, op, a, b)
-        case ir.Arith(op, ir.Const(int(a)), ir.Const(int(b)), type_):
-            return _numbers(expr, op, a, b)
-        case ir.Arith("+", ir.Const(0), other) | ir.Arith("+" | "-" | "excess", other, ir.Const(0)):
-            return other
-        case ir.Arith("excess" | "*", ir.Const(0), _, type_) | ir.Arith("*", _, ir.Const(0), type_):
-            return ir.Const(0, type_, expr.span)
-        case ir.Arith("//", other, ir.Const(1)):
-            return other
-        case ir.Compare("==" | "!=" as op, ir.Empty(), ir.Empty()):
-            return ir.Const(op == "==", ir.BOOL, expr.span)
-        case ir.Compare("==" | "!=" as op, ir.Const(a), ir.Const(b)):
-            return ir.Const((a == b) == (op == "=="), ir.BOOL, expr.span)
-        case ir.Compare("subset", ir.Empty(), _):
-            return ir.TRUE
-        case ir.Compare("in", _, ir.Empty()):
-            return ir.FALSE
-        case ir.Compare(">", ir.Const(0), _):
-            return ir.FALSE
-        case ir.Compare("<=", ir.Const(0), _):
-            return ir.TRUE
-        case ir.Some(ir.Const(int(value)), type_):
-            return ir.Const(value, type_, expr.span)
-        case ir.IsNone(ir.Const(value)):
-            return ir.Const(value is None, ir.BOOL, expr.span)
-        case _:
-            return simplified(expr)
-
-
-def _numbers(expr: ir.Arith, op: str, a: int, b: int) -> ir.Expr:
-    match op:
-        case "+":
-            value = a + b
-        case "*":
-            value = a * b
-        case "min":
-            value = min(a, b)
-        case "max":
-            value = max(a, b)
-        case "excess":
-            value = max(a - b, 0)
-        case "//" if b:
-            value = a // b
-        case "%" if b:
-            value = a % b
-        case "-" if a >= b:
-            value = a - b
-        case _:
-            return expr
-    return ir.Const(value, expr.type, expr.span)
-
-
-def _sets(expr: ir.Arith, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
-    match op, a, b:
-        case "|", ir.Empty(), other:
-            return other
-        case "|" | "-", other, ir.Empty():
-            return other
-        case "&", ir.Empty(), _:
-            return ir.Empty(expr.type, expr.span)
-        case "&", _, ir.Empty():
-            return ir.Empty(expr.type, expr.span)
-        case "-", ir.Empty(), _:
-            return ir.Empty(expr.type, expr.span)
-        case "span", ir.Const(int(low)), ir.Const(int(high)) if high <= low:
-            return ir.Empty(expr.type, expr.span)
-        case _:
-            return expr
 
 
 # --- what matters -----------------------------------------------------------------------------------------------------

@@ -21,7 +21,10 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Design:
-    """module, state: where its specification is. settings: its default scope. scopes: what named scopes change."""
+    """module, state: where its specification is. settings: its default scope. scopes: what named scopes change.
+
+    pending: the helper that says whether something of a branch has begun and not ended. fair: the actions that the
+    engine or the device takes of itself once they are possible; requests come and end as their clients like."""
 
     name: str
     module: str
@@ -30,6 +33,8 @@ class Design:
     settings: Settings
     scopes: Mapping[str, Settings] = field(default_factory=dict)
     mutants: tuple[Mutant, ...] = ()
+    pending: str = ""
+    fair: tuple[str, ...] = ()
 
     def at(self, scope: str = "", **changes: int | bool | str) -> dict[str, int | bool | str]:
         """The settings of a named scope ('': the default), with changes. Raises KeyError for an unknown name."""
@@ -61,6 +66,8 @@ TAIL_COPY = Design(
         Mutant("free_twice", "free_once", 4, "two_branches"),
         Mutant("fork_released_block", "entry_is_held", 7, "two_branches"),
     ),
+    pending="append_is_pending",
+    fair=("finish_copy", "publish_copy", "finish_write"),
 )
 
 PAGED_COW = Design(
@@ -106,7 +113,17 @@ PAGED_COW = Design(
         Mutant("prefill_last_token_only", "read_is_initialised", 3, "full_prompt"),
         Mutant("fork_under_prefill", "read_is_initialised", 4, "three_blocks"),
         Mutant("drop_source_under_copy", "no_reuse_in_flight", 10, "host_wait_three_blocks"),
-        Mutant("copy_ignores_steps", "no_reuse_in_flight", 10, "event_wait_three_branches"),
+        Mutant("copy_ignores_steps", "no_reuse_in_flight", 9, "event_wait_three_branches"),
+    ),
+    pending="work_is_pending",
+    fair=(
+        "take_block",
+        "prefill",
+        "finish_copy",
+        "finish_step",
+        "end_doomed",
+        "learn_late_step",
+        "learn_late_copy",
     ),
 )
 

@@ -180,6 +180,12 @@ def must_copy(s: PagedCow, r: Branch) -> bool:
 
 
 @helper
+def work_is_pending(s: PagedCow, r: Branch) -> bool:
+    """A prefill or an append of branch r has begun, be it by a first block, and has not ended."""
+    return s.phase[r] != OUT and s.phase[r] != IDLE and s.phase[r] != WAITING
+
+
+@helper
 def copy_stream(s: PagedCow) -> Stream:
     """Where copies are queued."""
     return COMPUTE if s.schedule == SAME_STREAM else COPIES

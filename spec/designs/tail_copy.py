@@ -128,6 +128,12 @@ def can_append(s: TailCopy, r: Branch) -> bool:
 
 
 @helper
+def append_is_pending(s: TailCopy, r: Branch) -> bool:
+    """An append of branch r has begun and not ended."""
+    return s.phase[r] != IDLE
+
+
+@helper
 def give_back(s: TailCopy, b: Block) -> None:
     """A block that nobody owns any more returns to the pool, wiped."""
     if s.owners[b] == 0 or s.mutant == CANCEL_FREES_SHARED:
@@ -170,6 +176,7 @@ def grow_tail(s: TailCopy, r: Branch, b: Block) -> None:
     """Crossing a block boundary takes a new private block."""
     require(can_append(s, r))
     require(tail_slot(s, r) == 0)
+    require(s.table[r, tail_pos(s, r)] is None)  # always so; that nothing is replaced here saves states their memory
     require(not s.held[b])
 
     alloc(s, b, r)

@@ -1,0 +1,98 @@
+"""Which scopes of which design fit into a minute, ten minutes, an hour: the rows of `spec/designs/SCOPES.md`.
+
+    python tests/bench/scopes.py [SECONDS] [DESIGN...]     rows to standard output; a search ends after SECONDS
+
+Seconds are those of the search on one core of the machine at hand; compiling comes on top, once. Counts are exact.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.explore import Exploration, explore, prepare
+from kvsan.checker.explore.search import Limits, Progress
+from kvsan.spec.designs.catalog import DESIGNS
+
+LARGER: dict[str, list[tuple[str, dict[str, int | str], str]]] = {
+    "tail_copy": [
+        ("", {"branches": 4, "blocks": 7}, "none"),
+        ("", {"blocks": 6, "positions": 3}, "none"),
+        ("", {"blocks": 6, "positions": 3}, "full"),
+        ("", {"branches": 4, "blocks": 8, "positions": 3}, "full"),
+        ("", {"branches": 5, "blocks": 8}, "full"),
+    ],
+    "paged_cow": [
+        ("three_writers", {"schedule": "HOST_WAIT"}, "full"),
+        ("three_writers", {"schedule": "EVENT_WAIT"}, "full"),
+        ("three_positions", {"schedule": "HOST_WAIT"}, "full"),
+        ("three_positions", {"schedule": "EVENT_WAIT"}, "full"),
+        ("three_writers", {"schedule": "EVENT_WAIT"}, "none"),
+        ("three_positions", {"schedule": "EVENT_WAIT"}, "none"),
+    ],
+}
+"""Scopes beyond the named ones, by what they change, and the symmetry."""
+
+
+@dataclass(frozen=True)
+class Row:
+    design: str
+    scope: str
+    changes: dict[str, int | str]
+    symmetry: str
+
+    @property
+    def what(self) -> str:
+        parts = [f"`--scope {self.scope}`" if self.scope else ""]
+        parts += [f"`--set {n}={str(v).lower()}`" for n, v in self.changes.items()]
+        return " ".join(p for p in parts if p) or "default"
+
+
+def rows(design: str) -> Iterator[Row]:
+    """The default scope, the named ones that are right, and larger ones."""
+    for scope in ("", *DESIGNS[design].scopes):
+        if scope != "unordered":  # a race, not a scope
+            yield Row(design, scope, {}, "full")
+    for scope, changes, symmetry in LARGER.get(design, ()):
+        yield Row(design, scope, changes, symmetry)
+
+
+def searched(row: Row, seconds: float, memory: int = 8 << 30) -> Exploration:
+    """The row's search; interrupted after so many seconds."""
+    design = find(row.design)
+    chosen = scoped(design, {n: str(v) for n, v in row.changes.items()}, scope=row.scope)
+
+    def tell(progress: Progress) -> None:
+        if progress.seconds > seconds:
+            raise KeyboardInterrupt
+
+    return explore(prepare(design, chosen, row.symmetry), Limits(memory=memory), tell)
+
+
+def told(row: Row, found: Exploration, compiled: float) -> str:
+    """A line of the table."""
+    fits = next((name for most, name in ((60, "a minute"), (600, "ten minutes")) if found.seconds <= most), "an hour")
+    fits = f"no: {found.stopped}" if found.stopped else fits
+    cells = [
+        f"`{row.design}`", row.what, found.symmetry, f"{found.states:,}", f"{found.transitions:,}", str(found.depth),
+        f"{found.seconds:.1f}", f"{compiled:.0f}", f"{found.bytes / max(1, found.states):.0f}", fits,
+    ]  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    given = sys.argv[1:]
+    seconds = float(given.pop(0)) if given and given[0].isdigit() else 60.0
+    for name in given or DESIGNS:
+        for row in rows(name):
+            begun = time.perf_counter()
+            found = searched(row, seconds)
+            assert found.verdict != "VIOLATED", row
+            print(told(row, found, time.perf_counter() - begun - found.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

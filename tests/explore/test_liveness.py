@@ -1,0 +1,54 @@
+"""Liveness under weak fairness: right designs end what they begin, where the pool is large enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kvsan.checker.command.explore import Request, run
+from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.checker.explore.liveness import liveness
+
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("networkx", reason="liveness needs the extra `graph`")
+
+TWO = {"branches": "2", "blocks": "4"}
+
+
+def test_every_append_that_has_begun_ends() -> None:
+    design = find("tail_copy")
+    found = liveness(design, scoped(design, TWO))
+    assert (found.verdict, found.waiting) == ("HOLDS", None)
+    assert all(0 < n < found.states for n in found.pending.values())
+
+
+@pytest.mark.parametrize("unfair", ["finish_copy", "publish_copy", "finish_write"])
+def test_it_rests_on_each_fair_action(unfair: str) -> None:
+    """A device that never finishes, or a host that never publishes, leaves a branch waiting."""
+    design = find("tail_copy")
+    lazy = replace(design, fair=tuple(a for a in design.fair if a != unfair))
+    found = liveness(lazy, scoped(design, TWO))
+    assert found.verdict == "VIOLATED"
+    assert found.waiting is not None and found.suffices is None
+    last = found.waiting.steps[-1].action
+    assert last in {"finish_copy": ("start_copy",), "publish_copy": ("finish_copy",)}.get(
+        unfair, ("append_in_place", "publish_copy")
+    )
+
+
+def test_a_design_that_names_nothing_pending_is_refused() -> None:
+    design = find("tail_copy")
+    with pytest.raises(BadDesign, match="PENDING"):
+        liveness(replace(design, pending=""), scoped(design, TWO))
+    with pytest.raises(BadDesign, match="no action jump"):
+        liveness(replace(design, fair=("jump",)), scoped(design, TWO))
+
+
+@pytest.mark.slow
+def test_a_pool_that_is_too_small_is_named_with_the_one_that_suffices(capsys: pytest.CaptureFixture[str]) -> None:
+    small = Request("paged_cow", ("blocks=2", "schedule=HOST_WAIT"), liveness=True)
+    assert run(small) == 1
+    said = capsys.readouterr().out
+    assert "4 blocks are the fewest" in said
+    assert "take_block: enabled in some of them only" in said
+    assert run(Request("paged_cow", ("blocks=4", "schedule=HOST_WAIT"), liveness=True)) == 0
