@@ -10,6 +10,8 @@ from kvsan.spec.lang.walk import every, rebuild
 
 KNOWN = ir.Name | ir.Read | ir.IsNone | ir.Compare
 """The expressions of which something is remembered."""
+SAME = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False}
+"""How a value compares with itself."""
 MOST = 24
 """Parts of an expression that is remembered."""
 
@@ -75,10 +77,16 @@ class Facts:
 
     def of(self, expr: ir.Expr) -> ir.Expr:
         """The literal that an expression is, or itself."""
-        if not self.values or not isinstance(expr, KNOWN):
+        if not isinstance(expr, KNOWN) or not (self.values or self.meanings):
             return expr
         meaning = self._meaning(expr)
-        return self.values[meaning.expr][0] if meaning is not None and meaning.expr in self.values else expr
+        match meaning:
+            case None:
+                return expr
+            case Meaning(ir.Compare(op, ir.Read() as left, right)) if left == right and op in SAME:
+                return ir.Const(SAME[op], ir.BOOL, expr.span)
+            case _:
+                return self.values[meaning.expr][0] if meaning.expr in self.values else expr
 
     def _meaning(self, expr: ir.Expr) -> Meaning | None:
         """What an expression means; None where it is too large, or binds names."""
