@@ -183,9 +183,11 @@ SPECULATIVE = Design(
         "one_branch": {"branches": 1, "blocks": 2},
         "one_branch_append_only": {"branches": 1, "blocks": 2, "discipline": "APPEND_ONLY"},
         "one_block": {"blocks": 1, "failures": 1},
-        "two_blocks": {"blocks": 2},
+        "reuse_after_cancel": {"blocks": 2},
         "three_blocks": {"blocks": 3},
+        "forks": {"branches": 3, "blocks": 3},
         "full_prompt": {"prompt": 2},
+        "full_prompt_append_only": {"positions": 4, "capacity": 6, "prompt": 4, "discipline": "APPEND_ONLY"},
         "one_slot_tail": {"blocks": 3, "positions": 4, "capacity": 6, "prompt": 3},
         "across_blocks": {"branches": 1, "blocks": 3, "positions": 4, "capacity": 6, "prompt": 2, "lookahead": 2},
         "short_of_blocks": {
@@ -203,19 +205,28 @@ SPECULATIVE = Design(
     (
         Mutant("rollback_keeps_blocks", "rollback_exact", 11, "across_blocks"),
         Mutant("rollback_drops_tail", "rollback_exact", 10, "one_branch"),
+        # vllm#47728: the window advances on drafts, and their rejection moves it back below blocks that are gone
         Mutant("window_on_drafts", "read_is_initialised", 10, "window"),
+        # vllm#16370: drafts get no slots, and are written past the table
         Mutant("lookahead_not_mapped", "write_within_table", 6, "one_branch"),
+        # as sglang#35270, which enters a block into the cache whose contents are not final
         Mutant("seal_proposed", "seal_is_earned", 10, "one_branch_append_only"),
         Mutant("seal_rejected", "rollback_exact", 11, "one_branch_append_only"),
         Mutant("read_rejected", "rollback_exact", 11, "one_branch"),
         Mutant("accept_one_more", "rollback_exact", 8, "one_branch"),
-        Mutant("promise_without_copy", "reservation_covers", 6, "two_blocks"),
+        Mutant("accept_after_cancel", "rollback_exact", 5, "one_branch"),
+        Mutant("promise_without_copy", "reservation_covers", 6, "reuse_after_cancel"),
+        # vllm#8824: who asks whether a sequence fits forgets its lookahead slots
         Mutant("promise_without_lookahead", "reservation_covers", 6, "one_branch"),
+        # as vllm#6849, which counts the same free blocks twice
         Mutant("promise_twice", "reservation_covers", 4, "one_block"),
         Mutant("fork_as_accepted", "rollback_exact", 10, "three_blocks"),
+        # vLLM V0: copy-on-write looks at the token that is appended, so that forks write one lookahead block
         Mutant("fork_shares_lookahead", "exclusive_write", 10, "three_blocks"),
         Mutant("drafts_without_copy", "exclusive_write", 7, "three_blocks"),
+        # vllm#11562: an allocation that fails keeps what it took before
         Mutant("failure_keeps_blocks", "reservation_covers", 9, "short_of_blocks"),
+        # as TensorRT-LLM#12933, where a sequence that is removed leaves blocks allocated
         Mutant("cancel_keeps_lookahead", "no_leak", 10, "one_branch"),
         Mutant("cancel_keeps_taken", "no_leak", 4, "one_branch"),
     ),

@@ -91,6 +91,7 @@ class Mutant(Choice):
         "SEAL_REJECTED",
         "READ_REJECTED",
         "ACCEPT_ONE_MORE",
+        "ACCEPT_AFTER_CANCEL",
         "PROMISE_WITHOUT_COPY",
         "PROMISE_WITHOUT_LOOKAHEAD",
         "PROMISE_TWICE",
@@ -114,6 +115,7 @@ SEAL_PROPOSED = Mutant("SEAL_PROPOSED")
 SEAL_REJECTED = Mutant("SEAL_REJECTED")
 READ_REJECTED = Mutant("READ_REJECTED")
 ACCEPT_ONE_MORE = Mutant("ACCEPT_ONE_MORE")
+ACCEPT_AFTER_CANCEL = Mutant("ACCEPT_AFTER_CANCEL")
 PROMISE_WITHOUT_COPY = Mutant("PROMISE_WITHOUT_COPY")
 PROMISE_WITHOUT_LOOKAHEAD = Mutant("PROMISE_WITHOUT_LOOKAHEAD")
 PROMISE_TWICE = Mutant("PROMISE_TWICE")
@@ -527,6 +529,8 @@ def learn_late(s: Speculative, r: Branch) -> None:
     require(s.phase[r] == OUT and s.running[STEP_WORK, r])
 
     learn(s, STEP_WORK, r)
+    if s.mutant == ACCEPT_AFTER_CANCEL:
+        accept(s, r, s.lookahead)
 
 
 @action
@@ -602,9 +606,15 @@ def can_speculate_together(s: Speculative) -> bool:
 
 
 @witness
+def can_speculate_apart(s: Speculative) -> bool:
+    """Two branches that share a block both have drafts under way."""
+    return any(s.owners[b] > 1 for b in members(Block, s)) and all(s.proposed[r] > 0 for r in members(Branch, s))
+
+
+@witness
 def can_resume_by_hit(s: Speculative) -> bool:
     """A branch that was preempted finds a block of what it had."""
     return any(
-        s.phase[r] == TAKING and s.length[r] > s.prompt and s.filled[r] > 0 and s.computed[r] < s.length[r]
+        s.phase[r] == TAKING and s.computed[r] > 0 and s.prompt < s.length[r] and s.computed[r] < s.length[r]
         for r in members(Branch, s)
     )

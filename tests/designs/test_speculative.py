@@ -6,7 +6,9 @@ import random
 
 import pytest
 from kvsan.checker.explore.design import find, scoped
-from kvsan.checker.explore.explore import Exploration, explore, prepare
+from kvsan.checker.explore.explore import Prepared, explore, prepare
+from kvsan.checker.explore.module import build
+from kvsan.checker.explore.search import search as compiled_search
 from kvsan.checker.replay.check import check
 from kvsan.spec.designs.catalog import SPECULATIVE, Mutant
 from kvsan.spec.designs.speculative import Mutant as Switch
@@ -16,24 +18,22 @@ from test_logs import log_of, random_walk
 LINTED = frozenset({"idle_since"})
 """Read by the lint `late_release` alone."""
 
-MUTANTS = [
-    pytest.param(m, marks=[pytest.mark.slow] if m.scope == "three_blocks" else [], id=m.name)
-    for m in SPECULATIVE.mutants
-]
-ROLLED_BACK = {"can_keep_none", "can_speculate_together", "can_cancel_drafts", "can_resume_by_hit"}
+WIDE = {"three_blocks", "across_blocks"}
+MUTANTS = [pytest.param(m, marks=[pytest.mark.slow] if m.scope in WIDE else [], id=m.name) for m in SPECULATIVE.mutants]
+ROLLED_BACK = {"can_keep_all", "can_keep_none", "can_speculate_together", "can_cancel_drafts"}
 
 
-def explored(scope: str) -> Exploration:
+def prepared(scope: str, mutant: str = "") -> Prepared:
     pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
     design = find("speculative")
-    return explore(prepare(design, scoped(design, scope=scope), "full"))
+    return prepare(design, scoped(design, scope=scope, mutant=mutant), "full")
 
 
 @pytest.mark.parametrize(
     ("scope", "counts", "witnesses"),
     [
-        ("one_branch", (98, 207, 17), {"can_keep_all", "can_give_block_back"}),
-        ("one_branch_append_only", (326, 711, 25), {"can_keep_all", "can_keep_block"}),
+        ("one_branch", (98, 207, 17), {"can_give_block_back"}),
+        ("one_branch_append_only", (326, 711, 25), {"can_keep_block", "can_resume_by_hit"}),
     ],
 )
 def test_one_branch_keeps_all_drafts_or_none_and_breaks_nothing(
@@ -46,12 +46,10 @@ def test_one_branch_keeps_all_drafts_or_none_and_breaks_nothing(
 
 
 def test_a_step_that_was_promised_its_blocks_never_finds_the_pool_empty() -> None:
-    promised = search(SPECULATIVE, SPECULATIVE.at("one_block"), leaving_out=LINTED)
-    assert promised.performed["find_pool_empty"] == 0
-    assert promised.violations == {}
-    hoping = search(SPECULATIVE, SPECULATIVE.at("short_of_blocks"), leaving_out=LINTED)
-    assert hoping.performed["find_pool_empty"] > 0
-    assert hoping.violations == {}
+    found = search(SPECULATIVE, SPECULATIVE.at("one_block"), leaving_out=LINTED)
+    assert found.performed["launch_in_place"] > 0
+    assert found.performed["find_pool_empty"] == 0
+    assert found.violations == {}
 
 
 @pytest.mark.slow
@@ -62,15 +60,17 @@ def test_a_step_that_was_promised_its_blocks_never_finds_the_pool_empty() -> Non
         ("across_blocks", (112, 261, 19)),
         ("window", (102, 225, 18)),
         ("short_of_blocks", (265, 599, 20)),
+        ("forks", (338907, 1843209, 35)),
         ("three_blocks", (5996, 24470, 29)),
         ("full_prompt", (3945, 16416, 27)),
         ("one_slot_tail", (2245, 7666, 28)),
         ("", (10575, 47338, 29)),
         ("append_only", (47208, 210195, 56)),
+        ("full_prompt_append_only", (68872, 326449, 45)),
     ],
 )
 def test_every_named_scope_holds_in_so_many_states_up_to_symmetry(scope: str, counts: tuple[int, int, int]) -> None:
-    found = explored(scope)
+    found = explore(prepared(scope))
     assert (found.states, found.transitions, found.depth) == counts
     assert found.verdict == "HOLDS"
     assert found.judged["view_intact"] == found.states
@@ -83,6 +83,33 @@ def test_a_mutant_is_caught_by_its_rule_and_by_no_other_before(mutant: Mutant) -
     lengths = {rule: len(steps) for rule, steps in found.violations.items()}
     assert lengths[mutant.rule] == mutant.steps == min(lengths.values())
     assert "view_intact" not in lengths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", SPECULATIVE.mutants, ids=lambda m: m.name)
+def test_no_way_of_a_mutant_that_breaks_no_rule_spoils_a_view(mutant: Mutant) -> None:
+    """Not only the shortest ways: every state that no rule forbids is searched."""
+    made = prepared(mutant.scope, mutant.name)
+    begun = [start.state for start in made.begun]
+    found = compiled_search(made.model, made.generated, build(made.generated.source), begun, stop=False)
+    broken = {made.generated.judges[f.judge].rule for f in found.failures}
+    assert found.stopped == ""
+    assert mutant.rule in broken
+    assert not broken & {"view_intact", "defined"}
+
+
+CANCELLED = """admit_branch(r0) take_block(r0,b0) launch_in_place(r0) verify(r0,0) prepare_step(r0,1) take_block(r0,b1)
+    launch_in_place(r0) end_branch(r0) admit_branch(r1) take_block(r1,b1) launch_in_place(r1) verify(r1,0)
+    prepare_step(r1,1) take_block(r1,b0) launch_in_place(r1) verify(r1,1)"""
+
+
+def test_blocks_of_cancelled_drafts_are_used_again_behind_their_step_on_its_stream() -> None:
+    settings = SPECULATIVE.at("reuse_after_cancel")
+    log = log_of(SPECULATIVE, settings, [step.replace(",", ", ") for step in CANCELLED.split()])
+    kinds = [line["ev"] for line in log.lines]
+    assert kinds.index("propose") < kinds.index("finish") < kinds.index("done", kinds.index("finish"))
+    assert log.broken == ()
+    assert check(log.lines).verdict == "HOLDS"
 
 
 @pytest.mark.parametrize("seed", range(2))
