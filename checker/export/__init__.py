@@ -4,7 +4,7 @@ subject        what is exported: the sliced steps of one scope, its start states
 names          one name for each thing, apart from the words of the target language
 promela        a Promela model for SPIN: `promela_expr`, `promela_step`
 tla            a TLA+ module and its configuration for TLC: `tla_expr`, `tla_step`, `tla_let`, `tla_types`
-pointwise      loops that TLA+ says in one expression
+bounds         how large a value can be: what needs no check; `pointwise`: loops that TLA+ says in one expression
 
 Both are made from the lowered form that the explorer compiles, after the slice, so that a count that differs is a
 mistake of one of the three checkers and never a difference of models. We refused to export the design before the slice:

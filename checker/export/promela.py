@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 
 from kvsan.checker.explore.model import Start
+from kvsan.checker.export.bounds import top_of
 from kvsan.checker.export.names import Names
-from kvsan.checker.export.promela_expr import NONE, Cell, Expressions, declared, top_of
+from kvsan.checker.export.promela_expr import NONE, Cell, Expressions, declared
 from kvsan.checker.export.promela_step import MARGIN, Statements, default_text
 from kvsan.checker.export.subject import Subject, doc_lines, settings_text
 from kvsan.spec.lang import ir
@@ -116,7 +117,7 @@ class _Promela:
         inner, name = self.taken.inner(), self.steps[action.name]
         text = self._expressions(name, self.taken)
         for p in action.params:
-            text.names[p.name], text.tops[p.name] = inner.new(p.name), top_of(p.type, self.sizes)
+            text.names[p.name], text.bounds.names[p.name] = inner.new(p.name), top_of(p.type, self.sizes)
         guard = " && ".join(map(text.text, action.guard)) or "true"
         statements = Statements(text, dict(self.subject.design.spec.variables), self._local)
         statements.block(action.effects)

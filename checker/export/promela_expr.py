@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from kvsan.checker.export.bounds import Bounds, top_of
 from kvsan.checker.export.names import Names
 from kvsan.checker.export.subject import CannotExport
 from kvsan.spec.lang import ir
@@ -29,19 +30,6 @@ class Cell:
     type: ir.Type
     keys: tuple[ir.Type, ...]
     shape: tuple[int, ...]
-
-
-def top_of(type_: ir.Type, sizes: Sizes) -> int | None:
-    """The largest number that stands for a value of a type, None aside; None where there is no bound."""
-    match type_:
-        case ir.OptionType(inner):
-            return top_of(inner, sizes)
-        case ir.SetType(element):
-            return None if element is None else (1 << size_of(element, sizes)) - 1
-        case ir.NatType(None) | ir.NoneType() | ir.BadType():
-            return None
-        case _:
-            return size_of(type_, sizes) - 1
 
 
 def declared(variable: ir.Variable, sizes: Sizes) -> str:
@@ -67,7 +55,7 @@ def declared(variable: ir.Variable, sizes: Sizes) -> str:
 @dataclass
 class Expressions:
     """cells: the variables by name. choices: the macro of each name of each choice. names: what a local name is
-    called, and the most it can be where that is known. bound: names bound within the expression being written."""
+    called. bound: names bound within the expression being written."""
 
     cells: Mapping[str, Cell]
     choices: Mapping[tuple[str, int], str]
@@ -75,9 +63,12 @@ class Expressions:
     taken: Names
     stem: str
     names: dict[str, str] = field(default_factory=dict)
-    tops: dict[str, int | None] = field(default_factory=dict)
+    bounds: Bounds = field(init=False)
     bound: tuple[str, ...] = ()
     macros: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.sizes)
 
     def text(self, expr: ir.Expr) -> str:
         """An expression, in parentheses unless it is one word."""
@@ -102,6 +93,10 @@ class Expressions:
                 return f"({self.text(operand)} == None)"
             case ir.Arith("-", left, right, ir.SetType()):
                 return f"({self.text(left)} & ~{self.text(right)})"
+            case ir.Arith("//" | "%" as op, left, right):
+                a, b = self.text(left), self.text(right)
+                divided = f"({a} {'/' if op == '//' else '%'} {b})"
+                return divided if isinstance(right, ir.Const) and right.value else f"({b} != 0 -> {divided} : 9999)"
             case ir.Arith(op, left, right):
                 return self._arith(op, self.text(left), self.text(right))
             case ir.Only(member):
@@ -143,8 +138,6 @@ class Expressions:
     @staticmethod
     def _arith(op: str, a: str, b: str) -> str:
         match op:
-            case "//":
-                return f"({a} / {b})"
             case "min":
                 return f"({a} < {b} -> {a} : {b})"
             case "max":
@@ -177,9 +170,8 @@ class Expressions:
 
     def _within(self, index: ir.Expr, size: int) -> str:
         """An index, which is out of every range where it is out of its own."""
-        top = self.top(index)
         text = self.text(index)
-        return text if top is not None and top < size else f"below({text}, {size})"
+        return text if self.bounds.within(index, size) else f"below({text}, {size})"
 
     # --- names bound within -------------------------------------------------------------------------------------------
 
@@ -199,7 +191,7 @@ class Expressions:
         size = size_of(expr.name_type, self.sizes)
         before, own = self.bound, self.taken.inner().new(expr.name)
         first = expr.domain.first if isinstance(expr.domain, ir.Row) else ir.TRUE
-        self.names[expr.name], self.tops[expr.name] = own, size - 1
+        self.names[expr.name], self.bounds.names[expr.name] = own, size - 1
         self.bound = (*before, own)
         needed = tuple(dict.fromkeys((*self._needed(first), *self._needed(expr.body), own)))
         body = self.text(expr.body)
@@ -226,71 +218,11 @@ class Expressions:
                 return f"({entry} != 0)"
 
     def _let(self, name: str, value: ir.Expr, body: ir.Expr) -> str:
+        self.bounds.bind(name, value)
         if isinstance(value, ir.Name | ir.Const):
-            self.names[name], self.tops[name] = self.text(value), self.top(value)
+            self.names[name] = self.text(value)
             return self.text(body)
         needed = self._needed(value)
         macro = self._macro(f"{self.stem}_{name}", needed, self.text(value))
         self.names[name] = f"{macro}({', '.join(needed)})" if needed else macro
-        self.tops[name] = self.top(value)
         return self.text(body)
-
-    # --- bounds -------------------------------------------------------------------------------------------------------
-
-    def top(self, expr: ir.Expr) -> int | None:
-        """The most that the number of a defined value can be, where that is known."""
-        match expr:
-            case ir.Name(name, type_):
-                known = self.tops.get(name)
-                return top_of(type_, self.sizes) if known is None else known
-            case ir.Const(value):
-                return 0 if value is None else int(value)
-            case ir.Empty():
-                return 0
-            case ir.Read(type=type_):
-                return top_of(type_, self.sizes)
-            case ir.Some(operand):  # undefined: it is out of every range
-                return self.top(operand)
-            case ir.Cond(_, then, other):
-                return _most(self.top(then), self.top(other))
-            case ir.Arith(op, left, right):
-                return self._arith_top(op, self.top(left), self.top(right), right)
-            case ir.Only(member):
-                top = self.top(member)
-                return None if top is None else (2 << top) - 1
-            case ir.LetIn(body=body):
-                return self.top(body)
-            case _:
-                return 1  # a condition
-
-    @staticmethod
-    def _arith_top(op: str, a: int | None, b: int | None, right: ir.Expr) -> int | None:
-        match op:
-            case "-" | "excess":
-                return a
-            case "min":
-                return b if a is None else a if b is None else min(a, b)
-            case "//":
-                return a
-            case "%":
-                return right.value - 1 if isinstance(right, ir.Const) and right.value else a
-            case "&":
-                return b if a is None else a if b is None else min(a, b)
-            case _ if a is None or b is None:
-                return None
-            case "+":
-                return a + b
-            case "*":
-                return a * b
-            case "max":
-                return max(a, b)
-            case "|":
-                return (1 << max(a, b).bit_length()) - 1
-            case "span":
-                return (1 << b) - 1
-            case _:
-                raise AssertionError(op)
-
-
-def _most(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from kvsan.checker.export.promela_expr import Expressions, top_of
+from kvsan.checker.export.bounds import top_of
+from kvsan.checker.export.promela_expr import Expressions
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import changes_row, reset_by
 from kvsan.spec.lang.symbolic import size_of
@@ -55,12 +56,9 @@ class Statements:
 
     def _let(self, name: str, value: ir.Expr) -> None:
         written = self.text.text(value.operand if isinstance(value, ir.Some) else value)
-        known, top = self.text.names.get(name), self.text.top(value)
         own = self.local(name)
-        if known == own:  # bound in the other arm of an `if` too
-            before = self.text.tops.get(name)
-            top = None if before is None or top is None else max(before, top)
-        self.text.names[name], self.text.tops[name] = own, top
+        self.text.bounds.bind(name, value)
+        self.text.names[name] = own
         self.line(f"{own} = {written};")
         if isinstance(value, ir.Some):
             self.line(f"assert({own} != None);")
@@ -72,7 +70,7 @@ class Statements:
             self.line(f"{entry} = {self.text.text(store.value.operand)};")
             self.line(f"assert({entry} != None);")
             return
-        value, top = self.text.text(store.value), self.text.top(store.value)
+        value, top = self.text.text(store.value), self.text.bounds.top(store.value)
         limit = top_of(cell.type, self.text.sizes)
         assert limit is not None
         ranged = cell.type.inner if isinstance(cell.type, ir.OptionType) else cell.type
@@ -96,13 +94,14 @@ class Statements:
     def _for(self, loop: ir.For) -> None:
         """A row is read before the first turn, where a turn may change which keys it has: its keys as a mask."""
         key, size = self.local(loop.name), size_of(loop.name_type, self.text.sizes)
-        self.text.names[loop.name], self.text.tops[loop.name] = key, size - 1
+        self.text.names[loop.name], self.text.bounds.names[loop.name] = key, size - 1
         domain, present = loop.domain, ""
         if isinstance(domain, ir.Row):
             if not isinstance(domain.first, ir.Name | ir.Const):
                 first = self.local(f"row_{loop.name}")
                 self.line(f"{first} = {self.text.text(domain.first)};")
-                self.text.names[first], self.text.tops[first] = first, self.text.top(domain.first)
+                self.text.names[first] = first
+                self.text.bounds.bind(first, domain.first)
                 domain = ir.Row(domain.variable, ir.Name(first, domain.first.type))
             present = self.text.present(domain, key)
             if changes_row(loop):
@@ -148,10 +147,12 @@ def default_text(type_: ir.Type) -> str:
 
 
 def _may_be_undefined(value: ir.Expr) -> bool:
-    """Whether a value is made by `some` itself, which is out of every range where it is undefined."""
+    """Whether a value is made by `some` or a division, which are out of every range where they are undefined."""
     match value:
         case ir.Some():
             return True
+        case ir.Arith("//" | "%", _, right):
+            return not (isinstance(right, ir.Const) and right.value)
         case ir.Cond(_, then, other):
             return _may_be_undefined(then) or _may_be_undefined(other)
         case ir.LetIn(_, bound, body):

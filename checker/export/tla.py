@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvsan.checker.explore.model import Start
+from kvsan.checker.export.bounds import Bounds
 from kvsan.checker.export.names import Names
 from kvsan.checker.export.subject import Subject, doc_lines, settings_text
 from kvsan.checker.export.tla_expr import OPEN, WIDTH, Expressions, after
@@ -24,7 +25,7 @@ WORDS = """
     PROPOSITION PROVE QED RECURSIVE SF_ STATE SUBSET SUFFICES TAKE TEMPORAL THEN THEOREM UNCHANGED UNION USE VARIABLE
     VARIABLES WF_ WITH WITNESS TRUE FALSE BOOLEAN STRING Nat Int Cardinality IsFiniteSet Print PrintT Assert JavaTime
     TLCGet TLCSet Permutations SortSeq RandomElement Any ToString TLCEval Seq Head Tail Append Len SelectSeq SubSeq
-    Init Next Spec TypeOK Symmetry None Min Max Excess Row Fold FoldUp broken state vars
+    Init Next Spec TypeOK Symmetry None Min Max Excess Some Within Row Fold FoldUp broken state vars
 """
 """The words of TLA+ and of the modules that are extended, and those of the frame."""
 
@@ -32,6 +33,10 @@ HELPERS = {
     "Min": "Min(a, b) == IF a < b THEN a ELSE b",
     "Max": "Max(a, b) == IF a > b THEN a ELSE b",
     "Excess": "Excess(a, b) == IF a > b THEN a - b ELSE 0",
+    "Some": """\\* The value of an option; where it is None there is no value, and TLC stops.
+Some(option) == CHOOSE value \\in {option} : value # None""",
+    "Within": """\\* An index that is a key; where it is none there is no value, and TLC stops.
+Within(index, keys) == CHOOSE key \\in {index} : key \\in keys""",
     "Row": """\\* The keys of a row whose entries are not the default.
 Row(entries, absent) == {key \\in DOMAIN entries : entries[key] # absent}""",
     "Fold": """\\* One turn for each key, in any order: the result does not depend on it.
@@ -82,9 +87,9 @@ class _Module:
         types = {p.type for s in self.model.actions for p in s.params}
         keys = {k for v in self.subject.variables.values() for k in v.keys}
         domains = {t: self.types.domain(t) for t in {*types, *keys, *(ir.SortType(s) for s in self.types.sorts)}}
-        return Expressions(
-            spec.variables, domains, self.types.members, self.taken.inner(), dict(self.called), self.helpers
-        )
+        bounds = Bounds(self.subject.sizes)
+        taken, now = self.taken.inner(), dict(self.called)
+        return Expressions(spec.variables, domains, self.types.members, bounds, taken, now, self.helpers)
 
     # --- the parts ----------------------------------------------------------------------------------------------------
 

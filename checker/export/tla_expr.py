@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
+from kvsan.checker.export.bounds import Bounds
 from kvsan.checker.export.names import Names
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.symbolic import size_of
 
 WIDTH = 100
 ATOM, SUM, FACT, OPEN = range(4)
@@ -53,13 +55,14 @@ def fits(*parts: list[str]) -> bool:
 
 @dataclass
 class Expressions:
-    """domains: the set of each type of an index. members: the constants of each sort. taken: no name is used twice in
-    one scope, which TLA+ forbids. now: the text of each variable's value at this point. helpers: operators that were
-    used. names: the text of each local name."""
+    """domains: the set of each type of an index. members: the constants of each sort. bounds: how large values can be.
+    taken: no name is used twice in one scope, which TLA+ forbids. now: the text of each variable's value at this point.
+    helpers: operators that were used. names: the text of each local name."""
 
     variables: Mapping[str, ir.Variable]
     domains: Mapping[ir.Type, str]
     members: Mapping[str, list[str]]
+    bounds: Bounds
     taken: Names
     now: dict[str, str]
     helpers: set[str]
@@ -97,7 +100,8 @@ class Expressions:
             case ir.Cond(test, then, other):
                 return self._cond(test, then, other, wide)
             case ir.Some(operand):
-                return self.text(operand, wide)
+                self.helpers.add("Some")
+                return one(f"Some({self.line(operand, OPEN)})")
             case ir.Quantifier():
                 return self._quantifier(expr, wide)
             case ir.LetIn(name, value, body):
@@ -124,6 +128,17 @@ class Expressions:
 
     def entry(self, function: str, index: tuple[ir.Expr, ...]) -> str:
         return function + "".join(f"[{self.line(i, OPEN)}]" for i in index)
+
+    def stored(self, variable: ir.Variable, index: tuple[ir.Expr, ...]) -> str:
+        """The place of a store. TLA+ does nothing where an index is no key: there is to be no value then."""
+        parts = []
+        for part, key in zip(index, variable.keys, strict=True):
+            text = self.line(part, OPEN)
+            if not self.bounds.within(part, size_of(key, self.bounds.sizes)):
+                self.helpers.add("Within")
+                text = f"Within({text}, {self.domains[key]})"
+            parts.append(f"[{text}]")
+        return "".join(parts)
 
     def _not(self, operand: ir.Expr, wide: bool) -> Text:
         match operand:
@@ -211,6 +226,7 @@ class Expressions:
 
     def _let(self, name: str, value: ir.Expr, body: ir.Expr, wide: bool) -> Text:
         bound = self.text(value, wide)
+        self.bounds.bind(name, value)
         if bound.hold == ATOM and len(bound.lines) == 1:
             self.names[name] = bound.one
             return self.text(body, wide)

@@ -70,6 +70,7 @@ class Statements:
 
     def _let(self, name: str, value: ir.Expr) -> None:
         text = self.text.text(value)
+        self.text.bounds.bind(name, value)
         if isinstance(value, ir.Name | ir.Const | ir.Empty):
             self.text.names[name] = text.one
         else:
@@ -89,7 +90,8 @@ class Statements:
         if store.index:
             own = rf"(?<![.\w]){re.escape(entry)}"
             value = Text([re.sub(own, "@", line) for line in value.lines], value.hold)
-            value = Text(after(f"[{before} EXCEPT !{entry[len(before) :]} = ", value.lines, "]"))
+            place = self.text.stored(self.variables[store.variable], store.index)
+            value = Text(after(f"[{before} EXCEPT !{place} = ", value.lines, "]"))
         name = self._next(store.variable)
         self.text.now[store.variable] = self._define(name, value)
 
@@ -142,9 +144,9 @@ class Statements:
         """One store of each turn to an entry of its own: all entries at once, over the values before the loop."""
         variable, old, text = self.variables[store.variable], before[store.variable], replace(self.text, now=before)
         at = next(n for n, i in enumerate(store.index) if isinstance(i, ir.Name) and i.name == loop.name)
-        outer = text.entry("", store.index[:at])
-        inner, value = text.entry("", store.index[at + 1 :]), text.line(store.value, OPEN)
-        entry = f"{old}{outer}[{key}]"
+        entry = old + text.entry("", store.index[:at]) + f"[{key}]"
+        outer, inner = self._sides(variable, store.index, at)
+        value = text.line(store.value, OPEN)
         changed = f"[{entry} EXCEPT !{inner} = {value}]" if inner else value
         body = [changed]
         if isinstance(loop.domain, ir.Row):
@@ -161,6 +163,11 @@ class Statements:
             made = [head.rstrip(), *after("  ", body, end)]
             made = [whole.rstrip(), *after("  ", made)] if outer else made
         return store.variable, self._define(self._next(store.variable), Text(made))
+
+    def _sides(self, variable: ir.Variable, index: tuple[ir.Expr, ...], at: int) -> tuple[str, str]:
+        """The place of a store before and after one of its indexes."""
+        before, after_ = replace(variable, keys=variable.keys[:at]), replace(variable, keys=variable.keys[at + 1 :])
+        return self.text.stored(before, index[:at]), self.text.stored(after_, index[at + 1 :])
 
     def _fold(self, loop: ir.For, keys: str) -> None:
         """One turn after the other. What the turns change is one value, or a record of values."""

@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 from kvsan.checker.export.tla import Tla
 
+UNDEFINED = "undefined"
+
 
 @dataclass(frozen=True)
 class Outside:
-    """What another checker found. transitions: without the start. broken: the rule or invariant, '' where all holds.
-    steps: those of its counterexample."""
+    """What another checker found. transitions: without the start. broken: the rule or invariant, UNDEFINED, or ''
+    where all holds. steps: those of its counterexample."""
 
     states: int
     transitions: int
@@ -75,7 +77,7 @@ def spin(model: str, folder: Path, deepest: int | None = None) -> Outside:
     if not found:
         return Outside(states, transitions)
     broken = re.search(r"!\(breaks_(\w+)\)", found[-1])
-    return Outside(states, transitions, broken[1] if broken else found[-1], len(spin_steps(folder)))
+    return Outside(states, transitions, broken[1] if broken else UNDEFINED, len(spin_steps(folder)))
 
 
 def spin_steps(folder: Path) -> list[str]:
@@ -95,8 +97,10 @@ def tlc(made: Tla, folder: Path) -> Outside:
     counts = re.search(r"(\d+) states generated, (\d+) distinct states found", said)
     assert counts, said
     states, generated = int(counts[2]), int(counts[1])
-    broken = re.search(r"Error: Invariant (\w+) is violated", said)
-    if broken is None:
-        assert "No error has been found" in said, said
+    if "No error has been found" in said:
         return Outside(states, generated - number(r"(\d+) distinct states? generated", said))
-    return Outside(states, generated, broken[1], len(re.findall(r"^State \d+:", said, re.M)) - 1)
+    broken = re.search(r"Error: Invariant (\w+) is violated", said)
+    assert broken or "The error occurred when TLC was evaluating" in said, said
+    return Outside(
+        states, generated, broken[1] if broken else UNDEFINED, len(re.findall(r"^State \d+:", said, re.M)) - 1
+    )

@@ -86,7 +86,7 @@ def test_a_rule_is_an_invariant_of_its_name_and_a_sentence(tail_copy: Tla) -> No
 def test_a_mutant_differs_from_its_design() -> None:
     """The decision that is taken wrong is in the model, not only in its title."""
     right, wrong = (tla(subject(find(MACHINE), mutant=m)).module for m in ("", "shared_append"))
-    guard = "/\\ refs[table[r][length[r] \\div 2]] = 1\n"
+    guard = "/\\ refs[Some(table[r][length[r] \\div 2])] = 1\n"
     assert guard in right
     assert guard not in wrong
 

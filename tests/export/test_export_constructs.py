@@ -14,7 +14,7 @@ from kvsan.checker.explore.explore import explore, prepare
 from kvsan.checker.export.promela import promela
 from kvsan.checker.export.subject import subject
 from kvsan.checker.export.tla import tla
-from outside import needs_spin, needs_tlc, spin, tlc
+from outside import UNDEFINED, needs_spin, needs_tlc, spin, tlc
 
 CONSTRUCTS = (Path(__file__).parents[1] / "lang" / "specs" / "constructs.py").read_text()
 
@@ -81,7 +81,10 @@ def do_{name}(s: Machine{parameters}) -> None:
 '''
 
 
-def step(name: str, parameters: str, call: str, *guards: str) -> tuple[str, str, str, tuple[str, ...]]:
+Step = tuple[str, str, str, tuple[str, ...]]
+
+
+def step(name: str, parameters: str, call: str, *guards: str) -> Step:
     return name, f", {parameters}" if parameters else "", call, guards
 
 
@@ -115,8 +118,7 @@ STEPS = {
 """Groups of events, each with how many steps its machine does."""
 
 
-def machine(group: str, folder: Path) -> Design:
-    fuel, *steps = STEPS[group]
+def machine(group: str, folder: Path, fuel: int, *steps: Step) -> Design:
     toy = CONSTRUCTS[: CONSTRUCTS.index("@action\n")]
     text = toy + FRAME.format(count=3 * fuel)
     for name, parameters, call, guards in steps:
@@ -135,7 +137,7 @@ JUDGED = ("small", "tidy")
 @pytest.mark.parametrize("checker", [pytest.param("spin", marks=needs_spin), pytest.param("tlc", marks=needs_tlc)])
 def test_both_checkers_count_the_states_that_the_explorer_counts(group: str, checker: str, tmp_path: Path) -> None:
     pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
-    design = machine(group, tmp_path)
+    design = machine(group, tmp_path, *STEPS[group])
     ours = explore(prepare(design, scoped(design), "none", without=JUDGED))
     exported = subject(design, without=JUDGED)
     assert ours.verdict == "HOLDS"
@@ -146,3 +148,28 @@ def test_both_checkers_count_the_states_that_the_explorer_counts(group: str, che
     else:
         found = tlc(tla(exported), tmp_path)
         assert (found.states, found.transitions, found.broken) == (ours.states, ours.transitions, "")
+
+
+RISKY = {
+    "none": (1, step("unwrap", "r: Row", "s.owner[some(s.table[r, 0])] = r")),
+    "place": (1, step("beyond", "c: Cell", "s.strip[s.count[c]] = 1")),
+    "range": (3, step("more", "c: Cell", "s.count[c] += 4")),
+    "set": (1, step("wide", "c: Cell, high: Count", "s.marks[c] = span(0, high)")),
+    "zero": (1, step("divide", "c: Cell", "s.strip[0] = 1 // s.count[c]")),
+}
+"""Steps that leave their domain somewhere."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", RISKY)
+@pytest.mark.parametrize("checker", [pytest.param("spin", marks=needs_spin), pytest.param("tlc", marks=needs_tlc)])
+def test_what_leaves_its_domain_is_an_error_of_both_checkers(group: str, checker: str, tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    design = machine(group, tmp_path, *RISKY[group])
+    ours = explore(prepare(design, scoped(design), "none", without=JUDGED))
+    assert [f.rule for f in ours.violations] == ["defined"]
+    exported = subject(design, without=JUDGED)
+    if checker == "spin":
+        assert spin(promela(exported), tmp_path).broken == UNDEFINED
+    else:
+        assert tlc(tla(exported), tmp_path).broken in (UNDEFINED, "TypeOK")

@@ -30,6 +30,12 @@ VARIABLES
 state == <<alive, length, phase, source, target, table, refs, wrote, prompted, expected, given>>
 vars == state
 
+\* The value of an option; where it is None there is no value, and TLC stops.
+Some(option) == CHOOSE value \in {option} : value # None
+
+\* An index that is a key; where it is none there is no value, and TLC stops.
+Within(index, keys) == CHOOSE key \in {index} : key \in keys
+
 \* The keys of a row whose entries are not the default.
 Row(entries, absent) == {key \in DOMAIN entries : entries[key] # absent}
 
@@ -73,7 +79,7 @@ Init == start
 \* What cancel makes of the values, where they change.
 cancel_effect(r) ==
   LET turn_p(so_far, p) ==
-        LET b == so_far.table[r][p]
+        LET b == Some(so_far.table[r][p])
             refs_2 == IF so_far.refs[b] > 0 THEN [so_far.refs EXCEPT ![b] = @ - 1] ELSE so_far.refs
         IN  [table |-> [so_far.table EXCEPT ![r][p] = None],
              refs |-> refs_2,
@@ -125,7 +131,7 @@ cancel(r) ==
 \* What fork makes of the values, where they change.
 fork_effect(r, c) ==
   LET turn_p(so_far, p) ==
-        LET b == so_far.table[r][p]
+        LET b == Some(so_far.table[r][p])
         IN  [table |-> [so_far.table EXCEPT ![c][p] = b], refs |-> [so_far.refs EXCEPT ![b] = @ + 1]]
       after_p == FoldUp(turn_p, [table |-> table, refs |-> refs], Row(table[r], None))
   IN  [alive |-> [alive EXCEPT ![c] = TRUE],
@@ -161,7 +167,7 @@ grow(r, b) ==
   /\ length[r] % 2 = 0
   /\ refs[b] = 0
   /\ phase' = [phase EXCEPT ![r] = "WRITING"]
-  /\ table' = [table EXCEPT ![r][length[r] \div 2] = b]
+  /\ table' = [table EXCEPT ![r][Within(length[r] \div 2, 0 .. Positions - 1)] = b]
   /\ refs' = [refs EXCEPT ![b] = 1]
   /\ UNCHANGED <<alive, length, source, target, wrote, prompted, expected, given>>
 
@@ -171,7 +177,7 @@ append_in_place(r) ==
   /\ phase[r] = "IDLE"
   /\ length[r] < 4
   /\ length[r] % 2 # 0
-  /\ refs[table[r][length[r] \div 2]] = 1
+  /\ refs[Some(table[r][length[r] \div 2])] = 1
   /\ phase' = [phase EXCEPT ![r] = "WRITING"]
   /\ UNCHANGED <<alive, length, source, target, table, refs, wrote, prompted, expected, given>>
 
@@ -181,18 +187,18 @@ start_copy(r, b) ==
   /\ phase[r] = "IDLE"
   /\ length[r] < 4
   /\ length[r] % 2 # 0
-  /\ refs[table[r][length[r] \div 2]] > 1
+  /\ refs[Some(table[r][length[r] \div 2])] > 1
   /\ refs[b] = 0
   /\ phase' = [phase EXCEPT ![r] = "COPYING"]
-  /\ source' = [source EXCEPT ![r] = table[r][length[r] \div 2]]
+  /\ source' = [source EXCEPT ![r] = Some(table[r][length[r] \div 2])]
   /\ target' = [target EXCEPT ![r] = b]
   /\ refs' = [refs EXCEPT ![b] = 1]
   /\ UNCHANGED <<alive, length, table, wrote, prompted, expected, given>>
 
 \* What finish_copy makes of the values, where they change.
 finish_copy_effect(r) ==
-  LET old_tail == source[r]
-      new_tail == target[r]
+  LET old_tail == Some(source[r])
+      new_tail == Some(target[r])
   IN  [phase |-> [phase EXCEPT ![r] = "COPIED"],
        wrote |-> [wrote EXCEPT ![new_tail] =
                    [k \in 0 .. BlockSize - 1 |->
@@ -216,12 +222,12 @@ finish_copy(r) ==
 
 \* What publish makes of the values, where they change.
 publish_effect(r) ==
-  LET b == source[r]
+  LET b == Some(source[r])
       refs_2 == IF refs[b] > 0 THEN [refs EXCEPT ![b] = @ - 1] ELSE refs
   IN  [phase |-> [phase EXCEPT ![r] = "WRITING"],
        source |-> [source EXCEPT ![r] = None],
        target |-> [target EXCEPT ![r] = None],
-       table |-> [table EXCEPT ![r][length[r] \div 2] = target[r]],
+       table |-> [table EXCEPT ![r][Within(length[r] \div 2, 0 .. Positions - 1)] = Some(target[r])],
        refs |-> refs_2,
        wrote |-> IF refs_2[b] = 0
                  THEN [wrote EXCEPT ![b] = [k \in 0 .. BlockSize - 1 |-> None]]
@@ -245,14 +251,14 @@ publish(r) ==
 
 \* What finish_write makes of the values, where they change.
 finish_write_effect(r) ==
-  LET b == table[r][length[r] \div 2]
+  LET b == Some(table[r][length[r] \div 2])
       k == length[r] % 2
       i == length[r]
   IN  [length |-> [length EXCEPT ![r] = i + 1],
        phase |-> [phase EXCEPT ![r] = "IDLE"],
        wrote |-> [wrote EXCEPT ![b][k] = r],
        prompted |-> [prompted EXCEPT ![b][k] = FALSE],
-       expected |-> [expected EXCEPT ![r][i] = r]]
+       expected |-> [expected EXCEPT ![r][Within(i, 0 .. Capacity - 1)] = r]]
 
 (* The token is in its slot. *)
 finish_write(r) ==
@@ -285,13 +291,13 @@ refs_cover_holds ==
 
 (* Only a sole owner writes. *)
 exclusive_write ==
-  \A r \in Branch : phase[r] # "WRITING" \/ refs[table[r][length[r] \div 2]] = 1
+  \A r \in Branch : phase[r] # "WRITING" \/ refs[Some(table[r][length[r] \div 2])] = 1
 
 (* Every branch reads what it must. *)
 view_intact ==
   \A r \in Branch :
-    /\ \A i_3 \in Row(expected[r], None) : wrote[table[r][i_3 \div 2]][i_3 % 2] = expected[r][i_3]
-    /\ \A i_2_2 \in Row(given[r], FALSE) : prompted[table[r][i_2_2 \div 2]][i_2_2 % 2]
+    /\ \A i_3 \in Row(expected[r], None) : wrote[Some(table[r][i_3 \div 2])][i_3 % 2] = expected[r][i_3]
+    /\ \A i_2_2 \in Row(given[r], FALSE) : prompted[Some(table[r][i_2_2 \div 2])][i_2_2 % 2]
 
 (* A copy completes, and its branch writes. *)
 can_write_private_copy ==

@@ -304,8 +304,8 @@ inline finish_write(r) {
 #define exclusive_write  (exclusive_write_r(0) && exclusive_write_r(1))
 
 /* Every branch reads what it must. */
-#define view_intact_i(r, i)  (!(expected[r * 4 + i] != None) || (wrote[(some(table[r * 2 + below((i / 2), 2)])) * 2 + (i % 2)] == expected[r * 4 + i]))
-#define view_intact_i_2(r, i_2)  (!given[r * 4 + i_2] || prompted[(some(table[r * 2 + below((i_2 / 2), 2)])) * 2 + (i_2 % 2)])
+#define view_intact_i(r, i)  (!(expected[r * 4 + i] != None) || (wrote[(some(table[r * 2 + (i / 2)])) * 2 + (i % 2)] == expected[r * 4 + i]))
+#define view_intact_i_2(r, i_2)  (!given[r * 4 + i_2] || prompted[(some(table[r * 2 + (i_2 / 2)])) * 2 + (i_2 % 2)])
 #define view_intact_r(r)  ((view_intact_i(r, 0) && view_intact_i(r, 1) && view_intact_i(r, 2) && view_intact_i(r, 3)) && (view_intact_i_2(r, 0) && view_intact_i_2(r, 1) && view_intact_i_2(r, 2) && view_intact_i_2(r, 3)))
 #define view_intact  (view_intact_r(0) && view_intact_r(1))
 
