@@ -23,10 +23,15 @@ SMALL: dict[str, dict[str, str]] = {
     "paged_cow": {"blocks": "3"},
     "prefix_append_only": {"blocks": "3"},
     "speculative": {"blocks": "2"},
+    "transfers": {"blocks": "2"},
 }
 """One scope of each design; any other has one branch."""
 
-TINY: dict[str, dict[str, str]] = {"tail_copy": TWO, "prefix_append_only": {"blocks": "2"}}
+TINY: dict[str, dict[str, str]] = {
+    "tail_copy": TWO,
+    "prefix_append_only": {"blocks": "2"},
+    "transfers": {"branches": "1", "blocks": "2"},
+}
 """The same for TLC, which takes seconds for a thousand states."""
 
 SAMPLE = [
