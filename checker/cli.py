@@ -158,6 +158,9 @@ def explore(
     plain: Annotated[
         bool, typer.Option("--plain", help="Search by the interpreter: slow, and shares no code.")
     ] = False,
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="Count what each require refuses and passes, and each obligation.")
+    ] = False,
 ) -> None:
     """Explore every state of a design, or find a shortest way to break a rule.
 
@@ -168,19 +171,8 @@ def explore(
 
     if format not in (Format.text, Format.json):
         raise Refused(f"an exploration has no {format.value} form: --format text or json")
-    rest = (
-        limit_states,
-        limit_memory,
-        limit_depth,
-        format == Format.json,
-        save,
-        simulate,
-        depth,
-        seed,
-        quiet,
-        plain,
-        liveness,
-    )
+    limits = (limit_states, limit_memory, limit_depth)
+    rest = (*limits, format == Format.json, save, simulate, depth, seed, quiet, plain, liveness, coverage)
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kvsan.checker.explore.coverage import guard_counts
 from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.explore import Exploration, Prepared, explore, explore_plainly, prepare
 from kvsan.checker.explore.module import NoCompiler
@@ -55,6 +56,7 @@ class Request:
     quiet: bool = False
     plain: bool = False
     liveness: bool = False
+    coverage: bool = False
 
     @property
     def replay(self) -> str:
@@ -88,12 +90,15 @@ def run(request: Request) -> int:
             return walk(request, prepared)
         with Live(design.name, request.quiet) as live:
             found = searched(request, prepared, limits, live)
+        guards = guard_counts(design, chosen, request.symmetry, limits) if request.coverage else ()
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
         raise Refused(f"the design is not well formed\n{error}") from error
+    except NoCompiler as error:
+        raise Refused(f"--coverage counts in compiled code, but {error}: pip install 'kvsan[explore]'") from error
     sink = Sink(None, not request.json, Color.never)
-    sink.write(as_json(found) if request.json else as_text(found, request.replay))
+    sink.write(as_json(found, guards) if request.json else as_text(found, request.replay, guards))
     if request.save is not None and found.violations:
         first = found.violations[0]
         save(request.save, design, chosen, first.start, first.steps, first)

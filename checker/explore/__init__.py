@@ -13,6 +13,7 @@ search   the search: levels, limits, statistics
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram
+coverage what each guard refuses and lets pass
 mutants  the catalog searched; `guards`: each require dropped in turn
 budget   peak, transient and steady blocks, copies, the smallest pool
 graph    the state graph of a small scope, for networkx; `draw` as DOT, GraphML and Mermaid

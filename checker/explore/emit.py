@@ -16,7 +16,7 @@ from kvsan.checker.explore.emit_step import StepEmitter
 from kvsan.checker.explore.layout import Layout
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.diagnostics import Span
+from kvsan.spec.lang.diagnostics import NOWHERE, Span
 from kvsan.spec.lang.symbolic import Sizes, size_of
 from kvsan.spec.lang.walk import all_statements, every
 
@@ -43,7 +43,9 @@ BATCH = 256
 class Judge:
     """What a number in `judged`, `fail_at` and `fail_code` stands for.
 
-    kind: rule, lint, invariant, witness or undefined. step: the action, '' where a state is judged.
+    kind: rule, lint, invariant, witness, end (a state without a step; `deadlock` where the design says which states
+    may be such), guard or undefined. step: the action, '' where a state is judged. Of an end the second counter counts
+    those that are a deadlock; a guard has two, for what it refused and what it let pass.
     """
 
     kind: str
@@ -105,8 +107,15 @@ def choices(action: ir.Step, sizes: Sizes) -> int:
     return prod(_range(p.type, sizes) for p in action.params)
 
 
-def generate(model: Model, canonical: str = "") -> Generated:
-    """The module. canonical: the text of a function of that name, where a symmetry is used."""
+REST = "can_rest"
+"""A witness of this name says in which states a design may be without a step; elsewhere that is a deadlock."""
+NO_DEADLOCK = "no_deadlock"
+STUCK = "no step is left, and the design is not at rest"
+
+
+def generate(model: Model, canonical: str = "", counting: bool = False) -> Generated:
+    """The module. canonical: the text of a function of that name, where a symmetry is used. counting: count what each
+    condition of a guard refuses and lets pass, which takes time."""
     judges = [
         Judge("lint" if o.rule in model.lints else "rule", o.rule, a.name, o.message, o.span)
         for a in model.actions
@@ -114,6 +123,14 @@ def generate(model: Model, canonical: str = "") -> Generated:
     ]
     for kind, steps in (("invariant", model.invariants), ("witness", model.witnesses)):
         judges += [Judge(kind, s.name, "", s.doc.strip().splitlines()[0] if s.doc else "", s.span) for s in steps]
+    rest = next((w for w in model.witnesses if w.name == REST), None)
+    ends = len(judges)
+    kind = "end" if rest is None else "deadlock"
+    judges += [Judge(kind, NO_DEADLOCK, "", STUCK, NOWHERE if rest is None else rest.span)] * 2
+    counters = dict[str, int]()
+    for action in model.actions if counting else ():
+        counters[action.name] = len(judges)
+        judges += [Judge("guard", "", action.name, "", g.span) for g in action.guard for _ in range(2)]
     places = Places(len(judges))
     out = Writer()
     out.lines.append(
@@ -123,9 +140,9 @@ def generate(model: Model, canonical: str = "") -> Generated:
     _inspect(model, out, places, sum(j.kind in ("rule", "lint") for j in judges))
     first = 0
     for which, action in enumerate(model.actions):
-        _action(model, action, which, first, out, places)
+        _action(model, action, which, first, counters.get(action.name, -1), out, places)
         first += len(_obligations(action))
-    _expand(model, out)
+    _expand(model, rest, ends, out, places)
     judges += [Judge("undefined", "defined", "", what, span) for what, span in places.spans]
     text = out.text + (canonical or "def canonical(buf, first, n):\n    return\n") + "\n\n"
     return Generated(text + Path(__file__).with_name("kernel.py").read_text(encoding="utf-8"), tuple(judges))
@@ -146,14 +163,24 @@ def _words(model: Model, prefix: str) -> str:
     return ", ".join(f"{prefix}{n}" for n in range(model.layout.words))
 
 
-def _expand(model: Model, out: Writer) -> None:
-    """Judge one state, then append its successors."""
+def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: Places) -> None:
+    """Judge one state, then append its successors; where there is none, see whether it may be at rest."""
     with out.block(f"def expand(states, at, {ARRAYS})"):
         for n in range(model.layout.words):
             out.line(f"w{n} = states[at * WORDS + {n}]")
         with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
+            out.line("begun = n")
             for which in range(len(model.actions)):
                 out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
+            with out.block("if n == begun"):
+                out.line(f"judged[{ends}] += 1")
+                out.line("bad = -1")
+                holds = "False"
+                if rest is not None and rest.value is not None:
+                    holds = _emitter(model, out, places, "w").expr(rest.value).text
+                with out.block(f"if not {holds} or bad >= 0"):
+                    out.line(f"judged[{ends + 1}] += 1")
+                    out.line(f"mark(fail_at, fail_code, {ends}, at, -1)")
         out.line("return n")
     out.line("\n")
 
@@ -185,15 +212,15 @@ def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def _action(model: Model, action: ir.Step, which: int, first: int, out: Writer, places: Places) -> None:
-    """The successors by one action; it reads like the action, inside its loops."""
+def _action(model: Model, action: ir.Step, which: int, first: int, counter: int, out: Writer, places: Places) -> None:
+    """The successors by one action; it reads like the action, inside its loops. counter: of its first guard, or -1."""
     depth = out.indent
     out.line(f"def step_{which}(at, {_words(model, 'w')}, {ARRAYS}):")
     out.enter()
     out.line(f'"""{action.name}"""')
     emit = _emitter(model, out, places, "w")
     code = ""
-    guards = list(action.guard)
+    guards = [(g, counter + 2 * n if counter >= 0 else -1) for n, g in enumerate(action.guard)]
     unbound = {p.name for p in action.params}
     out.line("for once in range(1):")  # so that `continue` leaves the action
     out.enter()
@@ -230,13 +257,13 @@ def _parameter(model: Model, param: ir.Param, code: str, emit: Emitter) -> str:
     return code
 
 
-def _guards(guards: list[ir.Expr], unbound: set[str], emit: Emitter) -> None:
-    """Write the conditions, in order, that name nothing unbound; they leave the list."""
+def _guards(guards: list[tuple[ir.Expr, int]], unbound: set[str], emit: Emitter) -> None:
+    """Write the conditions, in order, that name nothing unbound; they leave the list. Each has its counter, or -1."""
     out = emit.out
-    while guards and not _names(guards[0]) & unbound:
-        guard = guards.pop(0)
-        if isinstance(guard, ir.And):
-            guards[:0] = guard.items
+    while guards and not _names(guards[0][0]) & unbound:
+        guard, counter = guards.pop(0)
+        if isinstance(guard, ir.And) and counter < 0:
+            guards[:0] = [(item, -1) for item in guard.items]
             continue
         before = len(out.lines)
         holds = emit.expr(guard).text
@@ -247,7 +274,11 @@ def _guards(guards: list[ir.Expr], unbound: set[str], emit: Emitter) -> None:
                 out.line("continue")
         if holds != "True":
             with out.block(f"if not {holds}"):
+                if counter >= 0:
+                    out.line(f"judged[{counter}] += 1")
                 out.line("continue")
+        if counter >= 0:
+            out.line(f"judged[{counter + 1}] += 1")
 
 
 def _names(expr: ir.Expr) -> set[str]:

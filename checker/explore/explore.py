@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from kvsan.checker.explore.design import Design, Scoped
-from kvsan.checker.explore.emit import Generated, Judge, Model, generate
+from kvsan.checker.explore.emit import REST, Generated, Judge, Model, generate
 from kvsan.checker.explore.model import Start, model, starts
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.path import codes_to
@@ -27,6 +27,16 @@ class Finding:
     message: str
     steps: tuple[Step, ...]
     start: Plain = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ObligationCount:
+    """How often an action judged a rule at one place."""
+
+    action: str
+    rule: str
+    place: str
+    judged: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class Exploration:
     bytes: int
     bits: int
     variables: tuple[str, ...]
+    deadlocks: int | None = None
+    obligations: tuple[ObligationCount, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -100,10 +112,14 @@ def explore(
     begun = [s.state for s in prepared.begun]
     found = search(prepared.model, prepared.generated, module, begun, limits, tell)
     violations, lints = list[Finding](), list[Finding]()
+    judges = prepared.generated.judges
+    broken = {f.at for f in found.failures if judges[f.judge].kind in ("rule", "undefined")}
     for failure in found.failures:
-        judge = prepared.generated.judges[failure.judge]
+        judge = judges[failure.judge]
         into = lints if judge.kind == "lint" else violations
-        if judge.kind != "witness" and judge.rule not in (f.rule for f in into):
+        if judge.kind == "deadlock" and failure.at in broken:
+            continue  # there is a step: it breaks something
+        if judge.kind not in ("witness", "end") and judge.rule not in (f.rule for f in into):
             told = finding_of(prepared, found, failure, judge)
             into += [told] if confirmed(told) else []
     return _outcome(prepared, found, tuple(violations), tuple(lints))
@@ -143,6 +159,7 @@ def explore_plainly(
         0,
         prepared.model.layout.bits,
         tuple(prepared.model.layout.fields),
+        found.deadlocks if REST in found.witnesses else None,
     )
 
 
@@ -171,8 +188,8 @@ def _outcome(
 ) -> Exploration:
     judged: dict[str, int] = {}
     witnesses: dict[str, int | None] = {}
-    depths = {f.judge: f.depth for f in found.failures}
-    for k, judge in enumerate(prepared.generated.judges):
+    depths, judges = {f.judge: f.depth for f in found.failures}, prepared.generated.judges
+    for k, judge in enumerate(judges):
         if judge.kind in ("rule", "lint"):
             judged[judge.rule] = judged.get(judge.rule, 0) + int(found.judged[k])
         elif judge.kind == "invariant":
@@ -201,4 +218,16 @@ def _outcome(
         found.bytes,
         prepared.model.layout.bits,
         tuple(prepared.model.layout.fields),
+        next((int(found.judged[k + 1]) for k, j in enumerate(judges) if j.kind == "deadlock"), None),
+        _obligations(prepared, found),
     )
+
+
+def _obligations(prepared: Prepared, found: Search) -> tuple[ObligationCount, ...]:
+    """The evaluations, in the order of the actions; those of one place through several calls together."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for k, judge in enumerate(prepared.generated.judges):
+        if judge.kind in ("rule", "lint"):
+            at = (judge.step, judge.rule, place(judge.span))
+            counts[at] = counts.get(at, 0) + int(found.judged[k])
+    return tuple(ObligationCount(*at, count) for at, count in counts.items())

@@ -101,7 +101,7 @@ def drops(
     Raises Broken, BadDesign, NoCompiler.
     """
     every = guards(design.spec)
-    prepared = _switched(design, scoped, symmetry, len(every), lints)
+    prepared = switched(design, scoped, symmetry, len(every), lints)
     module = build(prepared.generated.source)
     right = _search(prepared, module, 0, limits)
     broken = [prepared.generated.judges[f.judge] for f in right.failures]
@@ -114,8 +114,13 @@ def drops(
             yield _drop(prepared, module, right, guard, limits)
 
 
-def _switched(design: Design, scoped: Scoped, symmetry: str, count: int, lints: bool) -> Prepared:
-    """The design with a switch for each guard, ready to be searched from a start that says which one is off."""
+def switched(
+    design: Design, scoped: Scoped, symmetry: str, count: int, lints: bool = False, counting: bool = False
+) -> Prepared:
+    """The design with a switch for each guard, ready to be searched from a start that says which one is off.
+
+    counting: with counters in the guards.
+    """
     kind = ir.NatType(DROPPED, inclusive=True)
     spec, number = design.spec, 0
     steps = dict(spec.steps)
@@ -133,7 +138,7 @@ def _switched(design: Design, scoped: Scoped, symmetry: str, count: int, lints: 
     begun = starts(spec, sized)
     made = model(switched, sized, [*begun, *_without(begun, 1)], lints)
     used = strongest(made, symmetry)
-    return Prepared(design, sized, begun, made, generate(made, used.text), used.name, used.note)
+    return Prepared(design, sized, begun, made, generate(made, used.text, counting), used.name, used.note)
 
 
 def _without(begun: Collection[Start], number: int) -> tuple[Start, ...]:

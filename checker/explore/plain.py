@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from kvsan.checker.explore.emit import Model
+from kvsan.checker.explore.emit import NO_DEADLOCK, REST, STUCK, Model
 from kvsan.checker.explore.search import UNLIMITED, Limits, Progress
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Outcome, Plain, holds, run
@@ -46,6 +46,7 @@ class Literal:
     witnesses: dict[str, int | None] = field(default_factory=dict)
     fan: Counter[int] = field(default_factory=Counter)
     levels: list[int] = field(default_factory=list)
+    deadlocks: int = 0
 
     @property
     def transitions(self) -> int:
@@ -73,6 +74,7 @@ class _Searcher:
         self.forms = {a.name: functional(a, model.variables, model.sizes) for a in model.actions}
         self.facts = [(s, predicate(s, model.variables, model.sizes)) for s in model.invariants]
         self.sights = [(s, predicate(s, model.variables, model.sizes)) for s in model.witnesses]
+        self.rest = next((sight for step, sight in self.sights if step.name == REST), None)
         self.found.witnesses = {s.name: None for s in model.witnesses}
         asked = [o.rule for a in model.actions for o in all_statements(a.effects) if isinstance(o, ir.Obey)]
         self.found.judged.update(dict.fromkeys((*asked, *(s.name for s in model.invariants)), 0))
@@ -114,7 +116,7 @@ class _Searcher:
         return right
 
     def expand(self, at: int) -> None:
-        before, fan = self.order[at], 0
+        before, fan, right = self.order[at], 0, True
         for code, action, values in self.codes:
             given = {p.name: v for p, v in zip(action.params, values, strict=True)}
             outcome = run(self.forms[action.name], self.model.variables, before, given)
@@ -124,7 +126,13 @@ class _Searcher:
             if self._clean(outcome, at, code):
                 fan += 1
                 self.add(outcome.after, at, code)
+            else:
+                right = False
         self.found.fan[fan] += 1
+        if not fan and self.rest is not None and not holds(self.rest, self.model.variables, before):
+            self.found.deadlocks += 1
+            if right:
+                self.fail(NO_DEADLOCK, "deadlock", STUCK, at)
 
     def _clean(self, outcome: Outcome, at: int, code: int) -> bool:
         if not outcome.defined:

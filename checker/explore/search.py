@@ -182,7 +182,7 @@ def _run(
     found.levels.pop()
 
 
-STOPPING = ("rule", "invariant", "undefined")
+STOPPING = ("rule", "invariant", "undefined", "deadlock")
 
 
 def _widen(found: Search, arrays: _Arrays) -> None:

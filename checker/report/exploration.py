@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any  # JSON values
 
+from kvsan.checker.explore.coverage import GuardCount
 from kvsan.checker.explore.explore import Exploration, Finding
 from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.simulate import Walks
 
+from .coverage import coverage_lines, coverage_object
+
 EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
 
 
-def as_json(found: Exploration) -> str:
-    """One object, indented, in a fixed order of fields."""
-    return json.dumps(as_object(found), indent=2) + "\n"
+def as_json(found: Exploration, guards: Sequence[GuardCount] = ()) -> str:
+    """One object, indented, in a fixed order of fields. guards: their counts, where they were counted."""
+    return json.dumps(as_object(found, guards), indent=2) + "\n"
 
 
-def as_object(found: Exploration) -> dict[str, Any]:
+def as_object(found: Exploration, guards: Sequence[GuardCount] = ()) -> dict[str, Any]:
     """The object of `--format json`."""
     return {
         "verdict": found.verdict,
@@ -39,6 +42,8 @@ def as_object(found: Exploration) -> dict[str, Any]:
             "rules": found.judged,
             "witnesses": found.witnesses,
             "ends": found.ends,
+            "deadlocks": "unknown" if found.deadlocks is None else found.deadlocks,
+            **coverage_object(found, guards),
             "successors": {str(n): count for n, count in found.fan.items()},
             "levels": [b - a for a, b in zip(found.levels, (*found.levels[1:], found.states), strict=True)],
         },
@@ -56,12 +61,12 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     }
 
 
-def as_text(found: Exploration, replay: str) -> str:
+def as_text(found: Exploration, replay: str, guards: Sequence[GuardCount] = ()) -> str:
     """For people; the last line of a failure is the command that replays it."""
-    return "\n".join(_lines(found, replay)) + "\n"
+    return "\n".join(_lines(found, replay, guards)) + "\n"
 
 
-def _lines(found: Exploration, replay: str) -> Iterator[str]:
+def _lines(found: Exploration, replay: str, guards: Sequence[GuardCount]) -> Iterator[str]:
     for finding in found.violations:
         yield from _finding("violated", finding)
     for finding in found.lints:
@@ -73,6 +78,7 @@ def _lines(found: Exploration, replay: str) -> Iterator[str]:
     steps = f"{found.transitions:,} transitions, depth {found.depth}"
     yield f"  states        {found.states:,} in {found.bits} bits, {steps}"
     yield f"  successors    {_fan(found)}"
+    yield f"  levels        {_levels(found)}"
     yield f"  steps         {_counts(found.actions)}"
     if found.judged:
         yield f"  judged        {_counts(found.judged)}"
@@ -81,6 +87,8 @@ def _lines(found: Exploration, replay: str) -> Iterator[str]:
         yield f"  seen          {', '.join(seen)}"
     yield from _never(found)
     yield f"  took          {found.seconds:.2f} s, {found.bytes / max(found.states, 1):.0f} bytes a state"
+    if guards:
+        yield from coverage_lines(found, guards)
     yield _verdict(found)
     if found.verdict == "VIOLATED":
         yield f"  replay        {replay}"
@@ -95,8 +103,23 @@ def _fan(found: Exploration) -> str:
     if not expanded:
         return "none"
     mean = sum(n * count for n, count in found.fan.items()) / expanded
-    ends = f"; {found.ends:,} states have none" if found.ends else ""
+    ends = f"; {_ends(found)}" if found.ends else ""
     return f"{min(found.fan)} to {max(found.fan)}, {mean:.1f} on average{ends}"
+
+
+def _ends(found: Exploration) -> str:
+    """States without a step, and whether the design may be at rest there."""
+    none = f"{found.ends:,} {'state has' if found.ends == 1 else 'states have'} none"
+    if found.deadlocks is None:
+        return f"{none} (a deadlock, unless a witness `can_rest` of the design says that it may rest there)"
+    return f"{none}, {found.deadlocks:,} of them a deadlock" if found.deadlocks else f"{none}, at rest"
+
+
+def _levels(found: Exploration) -> str:
+    """How many states each depth has."""
+    sizes = [b - a for a, b in zip(found.levels, (*found.levels[1:], found.states), strict=True)]
+    widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+    return f"the widest is depth {widest} with {sizes[widest]:,} states" if sizes else "none"
 
 
 def _counts(counts: dict[str, int]) -> str:

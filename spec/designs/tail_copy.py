@@ -309,6 +309,12 @@ def can_copy(s: TailCopy) -> bool:
 
 
 @witness
+def can_rest(s: TailCopy) -> bool:
+    """Every branch is gone: nothing is left to do."""
+    return all(not s.alive[r] for r in members(Branch, s))
+
+
+@witness
 def can_append_after_copy(s: TailCopy) -> bool:
     """Two branches that shared their tail both filled it, each in a block of its own."""
     return any(

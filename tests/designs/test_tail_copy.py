@@ -20,7 +20,7 @@ def test_the_whole_ledger_has_the_states_of_the_reference_machine(scope: str) ->
     found = search(TAIL_COPY, TAIL_COPY.at(scope))
     assert (found.states, found.transitions, found.depth) == COUNTS[scope]
     assert found.violations == {}
-    assert set(found.witnesses) == {"can_copy", "can_append_after_copy"}
+    assert set(found.witnesses) == {"can_copy", "can_rest", "can_append_after_copy"}
 
 
 @pytest.mark.parametrize(
