@@ -46,9 +46,9 @@ FIELDS: dict[str, dict[str, str]] = {
 """Each ownership event's fields, with the parameters that give them."""
 
 LAUNCHES = frozenset({"launch_copy", "launch_step", "order_after", "learn"}) | {
-    "load_block", "send_block", "move_block", "learn_handle",
+    "load_block", "send_block", "move_block", "learn_handle", "launch_copies", "launch_forward", "learn_step",
 }  # fmt: skip
-"""The events of `kvsan.spec.designs.device` and `handles`, each of which stands for all that it performs."""
+"""The events of `kvsan.spec.designs.device`, `handles` and `batches`; each stands for all that it performs."""
 
 SECOND_TIER = "cpu"
 """The pool of the blocks that a design has in its `second_tier`."""
@@ -74,6 +74,7 @@ class Writer:
     """Turns what the steps of one design perform into lines. broken: what its rules said, with the line at fault.
 
     ops: the op of each work under way, by what the design calls the work. named: how many ops and events have a name.
+    copies: the op of the copies that the next forward pass comes behind. steps: the ops of each step under way.
     """
 
     state: State
@@ -81,6 +82,8 @@ class Writer:
     broken: list[tuple[str, int]] = field(default_factory=list)
     ops: dict[object, str] = field(default_factory=dict)
     named: int = 0
+    copies: list[str] = field(default_factory=list)
+    steps: list[list[str]] = field(default_factory=list)
 
     @cached_property
     def ledger(self) -> dict[str, list[str]]:
@@ -89,10 +92,13 @@ class Writer:
     def write(self, done: Sequence[Performed | Judgement], note: str) -> None:
         """The lines of one step. Raises NoLog."""
         for event, within in self._outermost(done):
-            inner = [item for item in within if isinstance(item, Performed)]
+            inner, before = [item for item in within if isinstance(item, Performed)], len(self.lines)
             self.lines += ({**line, "note": note} for line in self._line(event, inner))
-            judged = (item for item in within if isinstance(item, Judgement))
-            self.broken += ((j.rule.name, len(self.lines)) for j in judged if not j.holds and j.rule.kind != "lint")
+            for item in within:
+                before += event.event == "launch_copies" and isinstance(item, Performed) and item.event == "copy"
+                if isinstance(item, Judgement) and not item.holds and item.rule.kind != "lint":
+                    at = before if event.event == "launch_copies" else len(self.lines)
+                    self.broken.append((item.rule.name, at))
 
     def _outermost(
         self, done: Sequence[Performed | Judgement]
@@ -121,6 +127,20 @@ class Writer:
                 writes = [[plain(x) for x in e.arguments[:4]] for e in inner if e.event == "write"]
                 work = {"copies": [], "writes": writes, "reads": [[plain(r), upto]]}
                 return [{"ev": "step", "op": op, "stream": plain(t), **work}]
+            case ("launch_copies", t):
+                copies = [e for e in inner if e.event == "copy"]
+                self.copies = [self._name("copies")] if copies else []
+                shared = {"op": self.copies[0], "stream": plain(t)} if copies else {}
+                return [{**self._called(e), **shared} for e in copies]
+            case ("launch_forward", t):
+                op = self._name("step")
+                self.steps.append([*self.copies, op])
+                self.copies = []
+                writes = [[plain(x) for x in e.arguments[:4]] for e in inner if e.event == "write"]
+                reads = [[plain(x) for x in e.arguments] for e in inner if e.event == "attend"]
+                return [{"ev": "step", "op": op, "stream": plain(t), "copies": [], "writes": writes, "reads": reads}]
+            case ("learn_step", _):
+                return [{"ev": "done", "op": op} for op in self.steps.pop(0)]
             case ("order_after", later, earlier):
                 event = self._name("event")
                 return [
@@ -141,13 +161,14 @@ class Writer:
                 return [{"ev": "copy", "op": self._launch("move", h, dst), **pair, **pools}]
             case ("learn_handle", h, b, bool(ok)):
                 return [{"ev": "done", "op": self.ops[h, b], **({} if ok else {"ok": False})}]
-            case (name, *values) if name in FIELDS:
-                return [self._owned(name, dict(zip(self.ledger[name], values, strict=True)))]
+            case (name, *_) if name in FIELDS:
+                return [self._called(outer)]
         raise NoLog(f"the event {outer.event} is not written to logs yet")
 
-    def _owned(self, event: str, arguments: dict[str, Any]) -> Line:
-        line: Line = {"ev": event}
-        for name, parameters in FIELDS[event].items():
+    def _called(self, done: Performed) -> Line:
+        arguments = dict(zip(self.ledger[done.event], done.arguments, strict=True))
+        line: Line = {"ev": done.event}
+        for name, parameters in FIELDS[done.event].items():
             values = [plain(arguments[n]) for n in parameters.split()]
             if None not in values:
                 line[name] = values if len(values) > 1 else values[0]

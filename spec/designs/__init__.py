@@ -4,11 +4,13 @@ tail_copy    the smallest machine with a shared writable tail; the yardstick of 
 paged_cow    PagedAttention and vLLM V0: forks share partial tails, copies are ordered as a schedule says
 prefix_append_only  vLLM 0.9.1 V1: full blocks shared through a prefix cache, tables that only grow
 speculative  drafts written before they are verified, and rolled back, over paged and over append-only tables
+prefix_cow   vLLM V1 from 0.26: partial tails are hit and copied on write, frees wait for a step, the host is one step ahead
 transfers    connectors of vLLM V1: loads, sends and a second tier, each under pins that outlive their request
 attention    what a branch reads
 contents     ghosts: for which branches a slot is right, and at which place
 prompt_contents  the same where every request has the same prompt
 device       order in the state: work under way, and what it is ordered after
+batches      a step of several branches: what it does, and what is held until it is done
 handles      order in the state: transfers under way, on no stream
 start        the first state
 settings     the scope of one search, as `--set` names it, and what it means for the specification

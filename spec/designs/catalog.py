@@ -285,5 +285,60 @@ TRANSFERS = Design(
     ),
 )
 
-ALL = (TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, SPECULATIVE, TRANSFERS)
+PREFIX_COW = Design(
+    "prefix_cow",
+    "kvsan.spec.designs.prefix_cow",
+    "PrefixCow",
+    "append_only_cow",
+    {
+        "branches": 2,
+        "blocks": 3,
+        "block_size": 3,
+        "positions": 2,
+        "shared": 1,
+        "prompt": 2,
+        "capacity": 3,
+        "identities": 2,
+        "holders": 1,
+        "ahead": True,
+        "connector": False,
+        "states": False,
+        "mutant": "NONE",
+    },
+    {
+        "two_slot_tail": {"shared": 2, "prompt": 3},
+        "full_prompt": {"block_size": 2, "capacity": 4},
+        "behind_a_full_block": {"blocks": 4, "block_size": 2, "shared": 3, "prompt": 4, "capacity": 4},
+        "three_positions": {"blocks": 4, "block_size": 2, "positions": 3, "shared": 3, "prompt": 4, "capacity": 5},
+        "three_writers": {"branches": 3, "blocks": 4},
+        "connector": {"connector": True},
+        "states": {"states": True},
+        "states_connector": {"states": True, "connector": True},
+        "in_step": {"ahead": False},
+    },
+    (
+        Mutant("append_without_copy", "exclusive_write", 8, ""),
+        Mutant("source_not_retained", "entry_is_held", 14, ""),
+        Mutant("target_not_retained", "copy_precedes_use", 11, "states"),
+        Mutant("copy_ends_not_fenced", "no_reuse_in_flight", 14, "connector"),
+        Mutant("pin_twice", "pins_balanced", 13, ""),
+        Mutant("unpin_twice", "pins_balanced", 8, ""),
+        Mutant("fence_never_done", "pins_balanced", 7, "connector"),
+        Mutant("fence_too_early", "no_reuse_in_flight", 12, "connector"),
+        Mutant("end_frees_at_once", "no_reuse_in_flight", 9, "connector"),
+        Mutant("cancel_under_load", "no_reuse_in_flight", 8, "connector"),
+        Mutant("chain_copies", "source_stable", 13, ""),
+        Mutant("copy_before_write", "read_is_initialised", 7, ""),
+        Mutant("copy_after_step", "read_is_initialised", 8, ""),
+        Mutant("copy_too_few", "private_copy_target", 8, "two_slot_tail"),
+        Mutant("seal_beyond_tokens", "seal_is_earned", 3, ""),
+        Mutant("evict_keeps_identity", "hit_is_live", 10, ""),
+        Mutant("hit_not_held", "hit_is_live", 8, ""),
+        Mutant("preempt_scheduled", "seal_is_earned", 8, ""),
+        Mutant("end_frees_shared", "free_once", 7, ""),
+        Mutant("end_keeps_blocks", "no_leak", 4, ""),
+    ),
+)
+
+ALL = (TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, SPECULATIVE, TRANSFERS, PREFIX_COW)
 DESIGNS = {design.name: design for design in ALL}

@@ -118,14 +118,20 @@ def meet(s: Device, t: Stream, b: Block, copied: Set[Slot], attended: Set[Slot],
 
 
 @helper
-def enqueue(s: Device, w: Work, r: Branch, t: Stream) -> None:
-    """The work is the tail of its stream."""
+def join_tail(s: Device, w: Work, r: Branch, t: Stream) -> None:
+    """The work is under way, at the tail of its stream."""
     s.running[w, r] = True
-    s.copies_before[w, r], s.steps_before[w, r] = s.tail_copies[t], s.tail_steps[t]
     if w == COPY_WORK:
         s.tail_copies[t] = s.tail_copies[t] | only(r)
     else:
         s.tail_steps[t] = s.tail_steps[t] | only(r)
+
+
+@helper
+def enqueue(s: Device, w: Work, r: Branch, t: Stream) -> None:
+    """The work is the tail of its stream, behind all that was there."""
+    s.copies_before[w, r], s.steps_before[w, r] = s.tail_copies[t], s.tail_steps[t]
+    join_tail(s, w, r, t)
 
 
 @event
@@ -143,16 +149,27 @@ def hand_out(s: Device, b: Block, r: Branch | None) -> None:
 # --- launches ---------------------------------------------------------------------------------------------------------
 
 
+@helper
+def meet_copy(s: Device, src: Block, dst: Block, slots: Set[Slot], t: Stream) -> None:
+    """A copy on stream t meets what is under way."""
+    meet(s, t, src, slots, empty(), empty())
+    meet(s, t, dst, empty(), empty(), slots)
+
+
+@helper
+def keep_copy(s: Device, r: Branch, src: Block, dst: Block, slots: Set[Slot]) -> None:
+    """The copy of branch r is kept in mind."""
+    s.loads_part[COPY_WORK, r], s.part_loaded[COPY_WORK, r] = src, slots
+    s.stores_part[COPY_WORK, r], s.part_stored[COPY_WORK, r] = dst, slots
+
+
 @event
 def launch_copy(s: Device, r: Branch, src: Block, dst: Block, hi: Slots, t: Stream) -> None:
     """The first `hi` slots of block src are copied to block dst on stream t."""
     copy(s, r, src, dst, 0, hi)
-    slots = span(0, hi)
-    meet(s, t, src, slots, empty(), empty())
-    meet(s, t, dst, empty(), empty(), slots)
+    meet_copy(s, src, dst, span(0, hi), t)
     enqueue(s, COPY_WORK, r, t)
-    s.loads_part[COPY_WORK, r], s.part_loaded[COPY_WORK, r] = src, slots
-    s.stores_part[COPY_WORK, r], s.part_stored[COPY_WORK, r] = dst, slots
+    keep_copy(s, r, src, dst, span(0, hi))
 
 
 @helper
@@ -162,20 +179,25 @@ def step_writes(s: Device, r: Branch, p: Pos, first: int, end: int) -> Set[Slot]
     return span(min(size, excess(first, p * size)), min(size, excess(end, p * size)))
 
 
-@event
-def launch_step(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> None:
-    """On stream t, branch r writes its tokens [first, end) and then attends to its first `upto`.
-
-    Where it begins within a block and goes on to the next, it is taken to write the whole of the first: of a work's
-    partly written blocks one is kept.
-    """
+@helper
+def write_tokens(s: Device, r: Branch, first: int, end: int) -> None:
+    """Branch r writes its tokens [first, end), each at its place."""
     size = s.block_size[r]
     for p in row(s.table, r):
         b = some(s.table[r, p])
         if first < (p + 1) * size and p * size < end:
             lo, hi = min(size, excess(first, p * size)), min(size, excess(end, p * size))
             write(s, r, b, lo, hi, p * size + lo, p * size + hi, None)
-    attend(s, r, upto)
+
+
+@helper
+def touch(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> None:
+    """The step of branch r on stream t meets what is under way, and is kept in mind itself.
+
+    Where it begins within a block and goes on to the next, it is taken to write the whole of the first: of a work's
+    partly written blocks one is kept.
+    """
+    size = s.block_size[r]
     for p in row(s.table, r):
         b = some(s.table[r, p])
         attended, stored = span(0, min(size, excess(upto, p * size))), step_writes(s, r, p, first, end)
@@ -189,6 +211,14 @@ def launch_step(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream
             s.stores[STEP_WORK, r] = s.stores[STEP_WORK, r] | only(b)
         elif stored != empty():
             s.stores_part[STEP_WORK, r], s.part_stored[STEP_WORK, r] = b, stored
+
+
+@event
+def launch_step(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> None:
+    """On stream t, branch r writes its tokens [first, end) and then attends to its first `upto`."""
+    write_tokens(s, r, first, end)
+    attend(s, r, upto)
+    touch(s, r, first, end, upto, t)
     enqueue(s, STEP_WORK, r, t)
 
 
@@ -237,11 +267,9 @@ def retire(s: Device, w: Work, q: Branch) -> None:
     s.copies_before[w, q], s.steps_before[w, q] = empty(), empty()
 
 
-@event
-def learn(s: Device, w: Work, r: Branch) -> None:
-    """The host learns that a work is complete, and with it every work before it."""
-    copies = s.copies_before[w, r] | (only(r) if w == COPY_WORK else empty())
-    steps = s.steps_before[w, r] | (only(r) if w == STEP_WORK else empty())
+@helper
+def retire_all(s: Device, copies: Set[Branch], steps: Set[Branch]) -> None:
+    """These works are known to be complete."""
     for q in row(s.running, COPY_WORK):
         if q in copies:
             retire(s, COPY_WORK, q)
@@ -256,3 +284,11 @@ def learn(s: Device, w: Work, r: Branch) -> None:
         s.steps_before[STEP_WORK, q] = s.steps_before[STEP_WORK, q] - steps
     s.tail_copies[COMPUTE], s.tail_copies[COPIES] = s.tail_copies[COMPUTE] - copies, s.tail_copies[COPIES] - copies
     s.tail_steps[COMPUTE], s.tail_steps[COPIES] = s.tail_steps[COMPUTE] - steps, s.tail_steps[COPIES] - steps
+
+
+@event
+def learn(s: Device, w: Work, r: Branch) -> None:
+    """The host learns that a work is complete, and with it every work before it."""
+    copies = s.copies_before[w, r] | (only(r) if w == COPY_WORK else empty())
+    steps = s.steps_before[w, r] | (only(r) if w == STEP_WORK else empty())
+    retire_all(s, copies, steps)

@@ -22,6 +22,7 @@ ROOMY = {
     "prefix_append_only": "full_prompt",
     "speculative": "one_slot_tail",
     "transfers": "tiers_raced",
+    "prefix_cow": "three_positions",
 }
 CASES = [
     pytest.param(d, m, id=f"{d.name}-{m.name}", marks=[pytest.mark.slow] if m.steps >= 8 else [])

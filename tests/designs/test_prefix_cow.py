@@ -1,0 +1,71 @@
+"""Copy-on-write of partial tails with step fences: right in every named scope, and each mutant caught."""
+
+from __future__ import annotations
+
+import pytest
+from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.explore import Exploration, explore, prepare
+from kvsan.spec.designs.catalog import PREFIX_COW, Mutant
+from kvsan.spec.designs.prefix_cow import Mutant as Switch
+from plain_search import search
+
+MUTANTS = [pytest.param(m, marks=[pytest.mark.slow] if m.steps >= 8 else [], id=m.name) for m in PREFIX_COW.mutants]
+WITNESSES = {"can_hit_a_running_tail", "can_append_after_copy", "can_run_ahead", "can_copy_for_two"}
+ALWAYS = {"admit_request", "find_tail", "take_block", "evict_block", "schedule_prefill", "schedule_behind_copy"}
+ALWAYS |= {"launch_built", "process_step", "give_up", "end_request", "settle"}
+LOADS = {"start_load", "finish_load", "doom_request", "end_doomed"}
+
+
+def test_one_request_after_another_finds_its_own_tail_and_breaks_nothing() -> None:
+    found = search(PREFIX_COW, PREFIX_COW.at(branches=1, blocks=2))
+    assert (found.states, found.transitions, found.depth) == (268, 683, 24)
+    assert found.violations == {}
+    assert set(found.witnesses) == {"can_append_after_copy", "can_run_ahead"}
+    assert set(found.performed) == ALWAYS | {"append_in_place"}
+
+
+def test_a_request_can_end_in_every_phase_of_its_loads_and_steps() -> None:
+    found = search(PREFIX_COW, PREFIX_COW.at("connector", branches=1, blocks=2))
+    assert (found.states, found.transitions, found.depth) == (382, 931, 20)
+    assert found.violations == {}
+    assert set(found.witnesses) == {"can_append_after_copy", "can_run_ahead", "can_outlive_its_request"}
+    assert set(found.performed) == ALWAYS | LOADS | {"append_in_place"}
+
+
+COUNTS = {
+    "": (58349, 216769, 29),
+    "in_step": (25653, 90577, 28),
+    "connector": (127461, 444439, 31),
+    "states": (38313, 136416, 33),
+    "states_connector": (70257, 231672, 34),
+    "two_slot_tail": (6047, 20411, 22),
+    "full_prompt": (16927, 51943, 27),
+}
+"""States, transitions and depth of the whole scope, without a symmetry."""
+
+
+def explored(scope: str, **changes: str) -> Exploration:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    design = find("prefix_cow")
+    return explore(prepare(design, scoped(design, changes, scope), "none"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", COUNTS)
+def test_a_named_scope_breaks_nothing(scope: str) -> None:
+    found = explored(scope)
+    assert found.verdict == "HOLDS"
+    assert (found.states, found.transitions, found.depth) == COUNTS[scope]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_caught_by_its_rule_and_by_no_other_before(mutant: Mutant) -> None:
+    settings = PREFIX_COW.at(mutant.scope, mutant=mutant.name.upper())
+    found = search(PREFIX_COW, settings, stop_at=mutant.rule)
+    lengths = {rule: len(steps) for rule, steps in found.violations.items()}
+    assert lengths[mutant.rule] == mutant.steps == min(lengths.values())
+    assert "view_intact" not in lengths
+
+
+def test_every_mutant_of_the_design_is_in_the_catalog() -> None:
+    assert [m.name.upper() for m in PREFIX_COW.mutants] == list(Switch.names[1:])
