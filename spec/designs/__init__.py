@@ -4,7 +4,7 @@ tail_copy    the smallest machine with a shared writable tail; the yardstick of 
 paged_cow    PagedAttention and vLLM V0: forks share partial tails, copies are ordered as a schedule says
 prefix_append_only  vLLM 0.9.1 V1: full blocks shared through a prefix cache, tables that only grow
 speculative  drafts written before they are verified, and rolled back, over paged and over append-only tables
-prefix_cow   vLLM V1 from 0.26: partial tails are hit and copied on write, frees wait for a step, the host is one step ahead
+prefix_cow   vLLM V1 from 0.26: partial tails are hit and copied on write, and frees wait for a step
 transfers    connectors of vLLM V1: loads, sends and a second tier, each under pins that outlive their request
 attention    what a branch reads
 contents     ghosts: for which branches a slot is right, and at which place

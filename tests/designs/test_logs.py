@@ -40,7 +40,7 @@ def log_of(design: Design, settings: Settings, steps: list[str]) -> Way:
     split = [(step.split("(")[0], [int(n) for n in re.findall(r"\d+", step.split("(")[1])], step) for step in steps]
     found = known(design.name)
     changes = {name: str(value) for name, value in settings.items()}
-    return way(design.name, scoped(found, changes), split)
+    return way(found, scoped(found, changes), split)
 
 
 @pytest.mark.parametrize(("design", "mutant"), CASES)
