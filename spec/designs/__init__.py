@@ -6,6 +6,7 @@ prefix_append_only  vLLM 0.9.1 V1: full blocks shared through a prefix cache, ta
 speculative  drafts written before they are verified, and rolled back, over paged and over append-only tables
 prefix_cow   vLLM V1 from 0.26: partial tails are hit and copied on write, and frees wait for a step
 transfers    connectors of vLLM V1: loads, sends and a second tier, each under pins that outlive their request
+lookahead    the state of `speculative`, and what its steps are made of
 attention    what a branch reads
 contents     ghosts: for which branches a slot is right, and at which place
 prompt_contents  the same where every request has the same prompt

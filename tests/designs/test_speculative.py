@@ -11,7 +11,7 @@ from kvsan.checker.explore.module import build
 from kvsan.checker.explore.search import search as compiled_search
 from kvsan.checker.replay.check import check
 from kvsan.spec.designs.catalog import SPECULATIVE, Mutant
-from kvsan.spec.designs.speculative import Mutant as Switch
+from kvsan.spec.designs.lookahead import Mutant as Switch
 from plain_search import Model, search
 from test_logs import log_of, random_walk
 
