@@ -16,7 +16,7 @@ from kvsan.checker.explore.emit_step import StepEmitter
 from kvsan.checker.explore.layout import Layout
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.diagnostics import NOWHERE, Span
+from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.symbolic import Sizes, size_of
 from kvsan.spec.lang.walk import all_statements, every
 
@@ -43,9 +43,8 @@ BATCH = 256
 class Judge:
     """What a number in `judged`, `fail_at` and `fail_code` stands for.
 
-    kind: rule, lint, invariant, witness, end (a state without a step; `deadlock` where the design says which states
-    may be such), guard or undefined. step: the action, '' where a state is judged. Of an end the second counter counts
-    those that are a deadlock; a guard has two, for what it refused and what it let pass.
+    kind: rule, lint, invariant, witness, deadlock (where the design says when it may rest), guard or undefined. step:
+    the action, '' where a state is judged. A guard has two, for what it refused and what it let pass.
     """
 
     kind: str
@@ -125,8 +124,7 @@ def generate(model: Model, canonical: str = "", counting: bool = False) -> Gener
         judges += [Judge(kind, s.name, "", s.doc.strip().splitlines()[0] if s.doc else "", s.span) for s in steps]
     rest = next((w for w in model.witnesses if w.name == REST), None)
     ends = len(judges)
-    kind = "end" if rest is None else "deadlock"
-    judges += [Judge(kind, NO_DEADLOCK, "", STUCK, NOWHERE if rest is None else rest.span)] * 2
+    judges += [] if rest is None else [Judge("deadlock", NO_DEADLOCK, "", STUCK, rest.span)]
     counters = dict[str, int]()
     for action in model.actions if counting else ():
         counters[action.name] = len(judges)
@@ -169,18 +167,19 @@ def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: 
         for n in range(model.layout.words):
             out.line(f"w{n} = states[at * WORDS + {n}]")
         with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
-            out.line("begun = n")
+            went = " + ".join(f"taken[{which}]" for which in range(len(model.actions))) or "0"
+            if rest is not None:
+                out.line("begun = n")
+                out.line(f"before = {went}")
             for which in range(len(model.actions)):
                 out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
-            with out.block("if n == begun"):
-                out.line(f"judged[{ends}] += 1")
-                out.line("bad = -1")
-                holds = "False"
-                if rest is not None and rest.value is not None:
+            if rest is not None and rest.value is not None:
+                with out.block(f"if n == begun and {went} == before"):  # a step that breaks a rule is one too
+                    out.line("bad = -1")
                     holds = _emitter(model, out, places, "w").expr(rest.value).text
-                with out.block(f"if not {holds} or bad >= 0"):
-                    out.line(f"judged[{ends + 1}] += 1")
-                    out.line(f"mark(fail_at, fail_code, {ends}, at, -1)")
+                    with out.block(f"if not {holds} or bad >= 0"):
+                        out.line(f"judged[{ends}] += 1")
+                        out.line(f"mark(fail_at, fail_code, {ends}, at, -1)")
         out.line("return n")
     out.line("\n")
 

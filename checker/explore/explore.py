@@ -113,13 +113,10 @@ def explore(
     found = search(prepared.model, prepared.generated, module, begun, limits, tell)
     violations, lints = list[Finding](), list[Finding]()
     judges = prepared.generated.judges
-    broken = {f.at for f in found.failures if judges[f.judge].kind in ("rule", "undefined")}
     for failure in found.failures:
         judge = judges[failure.judge]
         into = lints if judge.kind == "lint" else violations
-        if judge.kind == "deadlock" and failure.at in broken:
-            continue  # there is a step: it breaks something
-        if judge.kind not in ("witness", "end") and judge.rule not in (f.rule for f in into):
+        if judge.kind != "witness" and judge.rule not in (f.rule for f in into):
             told = finding_of(prepared, found, failure, judge)
             into += [told] if confirmed(told) else []
     return _outcome(prepared, found, tuple(violations), tuple(lints))
@@ -218,7 +215,7 @@ def _outcome(
         found.bytes,
         prepared.model.layout.bits,
         tuple(prepared.model.layout.fields),
-        next((int(found.judged[k + 1]) for k, j in enumerate(judges) if j.kind == "deadlock"), None),
+        next((int(found.judged[k]) for k, j in enumerate(judges) if j.kind == "deadlock"), None),
         _obligations(prepared, found),
     )
 

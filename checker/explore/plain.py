@@ -129,10 +129,9 @@ class _Searcher:
             else:
                 right = False
         self.found.fan[fan] += 1
-        if not fan and self.rest is not None and not holds(self.rest, self.model.variables, before):
+        if not fan and right and self.rest is not None and not holds(self.rest, self.model.variables, before):
             self.found.deadlocks += 1
-            if right:
-                self.fail(NO_DEADLOCK, "deadlock", STUCK, at)
+            self.fail(NO_DEADLOCK, "deadlock", STUCK, at)
 
     def _clean(self, outcome: Outcome, at: int, code: int) -> bool:
         if not outcome.defined:

@@ -52,9 +52,14 @@ def test_a_design_that_does_not_say_where_it_rests_has_ends_and_no_verdict_on_th
     assert "1 state has none (a deadlock, unless a witness `can_rest`" in as_text(found, "")
 
 
-def test_a_step_that_breaks_a_rule_is_a_step() -> None:
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_step_that_breaks_a_rule_is_a_step(plain: bool) -> None:
+    """Nothing else is left in that state, which is no rest; it is told once, by the rule."""
+    assert [v.rule for v in explored(TIDY, {}, plain).violations] == ["clean"]
+
+
+def test_an_obligation_is_counted_each_time_it_is_judged() -> None:
     found = explored(TIDY, {})
-    assert [v.rule for v in found.violations] == ["clean"]
     assert [(o.action, o.rule, o.judged) for o in found.obligations] == [("look_around", "clean", 2)]
 
 
@@ -103,6 +108,6 @@ def test_the_command_shows_each_guard_and_obligation(capsys: pytest.CaptureFixtu
 
 def test_without_counts_the_form_for_programs_has_obligations_and_no_guards() -> None:
     found = as_object(explored(TIDY, {}))["coverage"]
-    assert found["deadlocks"] == "unknown"
     assert "guards" not in found
     assert [o["judged"] for o in found["obligations"]] == [2]
+    assert as_object(explored(MACHINE, TWO))["coverage"]["deadlocks"] == "unknown"

@@ -9,6 +9,7 @@ import pytest
 from kvsan.checker.explore.design import Design, find, scoped
 from kvsan.checker.explore.guards import Broken, Drop, drops, guards
 from kvsan.checker.explore.model import model, starts
+from kvsan.checker.explore.mutants import without_guards
 from kvsan.checker.explore.packed import pack
 from kvsan.checker.explore.search import Limits
 from kvsan.spec.lang.interpret import Plain, run
@@ -129,3 +130,32 @@ def test_a_design_that_is_wrong_itself_is_refused() -> None:
 def test_a_limit_leaves_a_guard_unknown(machine: Design) -> None:
     found = list(drops(machine, scoped(machine, TWO), only={2}, limits=Limits(states=300)))
     assert [d.result for d in found] == ["unknown"]
+
+
+def test_a_later_scope_in_which_the_design_is_wrong_is_left_out(machine: Design) -> None:
+    right, wrong = scoped(machine, TWO), scoped(machine, {**TWO, "shared_append": "true"})
+    found = without_guards(machine, [("right", right), ("wrong", wrong)])
+    assert {v.searched for v in found} == {("right",)}
+    with pytest.raises(Broken):
+        without_guards(machine, [("wrong", wrong), ("right", right)])
+
+
+def test_one_scope_in_which_a_guard_is_needed_decides(machine: Design) -> None:
+    """With three positions a branch grows, so both guards of that are reached; with two neither is."""
+    larger = {"branches": "2", "blocks": "5", "positions": "3"}
+    found = without_guards(machine, [("two", scoped(machine, TWO)), ("three", scoped(machine, larger))])
+    by_key = {key(v.drop): v for v in found}
+    grown = by_key["grow", "s.refs[b] == 0"]
+    assert (grown.drop.result, grown.scope, grown.searched) == ("caught", "three", ("two", "three"))
+    assert by_key["start_copy", "s.refs[b] == 0"].searched == ("two",)  # caught, so not searched again
+    assert by_key["cancel", "s.alive[r]"].drop.result == "unnoticed"
+
+
+@pytest.mark.slow
+def test_what_a_step_breaks_after_it_left_its_domain_is_not_told() -> None:
+    """Without its guard finish_copy reads a source that is None; that this is no held block says nothing."""
+    design = find("tail_copy")
+    number = next(g.number for g in guards(design.spec) if g.action == "finish_copy")
+    (found,) = drops(design, scoped(design, scope="two_branches"), only={number})
+    assert found.finding is not None
+    assert (found.finding.rule, found.finding.kind) == ("defined", "undefined")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from kvsan.checker.command.mutants import Request, as_json, as_text, exit_code, run
 from kvsan.checker.explore.design import find
-from kvsan.checker.explore.mutants import Caught, catch
+from kvsan.checker.explore.guards import Drop, guards
+from kvsan.checker.explore.mutants import Caught, Verdict, catch
 from kvsan.spec.designs.catalog import DESIGNS, TAIL_COPY, Mutant
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
@@ -38,6 +39,14 @@ def test_a_difference_from_the_catalog_is_shown_and_fails(caught: list[Caught]) 
         "  DIFFERS: the catalog says free_once after 3 steps\n"
         "1 of 2 caught as the catalog says\n"
     )
+
+
+def test_a_guard_that_a_limit_left_open_is_no_success(caught: list[Caught]) -> None:
+    guard = guards(find("tail_copy").spec)[0]
+    open_ = Verdict(Drop(guard, "unknown", None, 9, 9, 0, 0, ()), "two_branches", ("two_branches",))
+    assert exit_code(caught[:1], [open_]) == 3
+    assert exit_code(caught, [open_]) == 1
+    assert "unknown: a limit was reached after 9 states, scope two_branches\n1 unknown" in as_text(caught, [open_])
 
 
 def test_a_mutant_has_its_form_for_programs(caught: list[Caught]) -> None:

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kvsan.spec.lang import Below, Map, Scope, Sort, State, action, event, initial, obey, require, row, rule, some
+from kvsan.spec.lang import (
+    Below,
+    Map,
+    Scope,
+    Sort,
+    State,
+    action,
+    event,
+    initial,
+    members,
+    obey,
+    require,
+    row,
+    rule,
+    some,
+    witness,
+)
 
 
 class Block(Sort):
@@ -65,3 +81,9 @@ def look_around(s: Tidy, r: Branch) -> None:
     require(not s.looked[r])
 
     look(s, r)
+
+
+@witness
+def can_rest(s: Tidy) -> bool:
+    """Everybody has looked."""
+    return all(s.looked[r] for r in members(Branch, s))
