@@ -23,7 +23,7 @@ WORDS = """
     ACTION ASSUME ASSUMPTION AXIOM BY CASE CHOOSE CONSTANT CONSTANTS COROLLARY DEF DEFINE DEFS DOMAIN ELSE ENABLED
     EXCEPT EXTENDS HAVE HIDE IF IN INSTANCE LAMBDA LEMMA LET LOCAL MODULE NEW OBVIOUS OMITTED OTHER PICK PROOF
     PROPOSITION PROVE QED RECURSIVE SF_ STATE SUBSET SUFFICES TAKE TEMPORAL THEN THEOREM UNCHANGED UNION USE VARIABLE
-    VARIABLES WF_ WITH WITNESS TRUE FALSE BOOLEAN STRING Nat Int Cardinality IsFiniteSet Print PrintT Assert JavaTime
+    VARIABLES WF_ WITH WITNESS TRUE FALSE BOOLEAN STRING Nat Int Print PrintT Assert JavaTime
     TLCGet TLCSet Permutations SortSeq RandomElement Any ToString TLCEval Seq Head Tail Append Len SelectSeq SubSeq
     Init Next Spec TypeOK Symmetry None Min Max Excess Some Within Row Fold FoldUp broken state vars
 """
@@ -111,7 +111,7 @@ class _Module:
     def _head(self) -> str:
         lines = [f"{self.subject.design.name}: {self.subject.command}", f"Scope: {settings_text(self.subject)}."]
         lines += ["", f"Run it: java -cp tla2tools.jar tlc2.TLC -config {self.name}.cfg {self.name}.tla"]
-        return "\n".join([comment(lines), "EXTENDS Integers, FiniteSets, TLC"])
+        return "\n".join([comment(lines), "EXTENDS Integers, TLC"])
 
     def _constants(self) -> str:
         sorts = [f"{self.types.sorts[s]}, {', '.join(self.types.members[s])}," for s in self.types.sorts]

@@ -8,7 +8,7 @@ import pytest
 from kvsan.checker.command.export_model import EXCHANGED
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import Exploration, explore, prepare
-from kvsan.checker.explore.symmetry import symmetry
+from kvsan.checker.explore.symmetry import symmetry as strongest
 from kvsan.checker.export.promela import promela
 from kvsan.checker.export.subject import Subject, subject
 from kvsan.checker.export.tla import tla
@@ -29,6 +29,7 @@ SMALL: dict[str, dict[str, str]] = {
 
 TINY: dict[str, dict[str, str]] = {
     "tail_copy": TWO,
+    "paged_cow": {"blocks": "2"},
     "prefix_append_only": {"blocks": "2"},
     "transfers": {"branches": "1", "blocks": "2"},
 }
@@ -46,10 +47,17 @@ def small(scopes: dict[str, dict[str, str]], name: str) -> dict[str, str]:
     return scopes.get(name, {"branches": "1"})
 
 
-def explored(name: str, changes: dict[str, str], scope: str = "", mutant: str = "", lints: bool = False) -> Exploration:
+def explored(
+    name: str,
+    changes: dict[str, str],
+    scope: str = "",
+    mutant: str = "",
+    lints: bool = False,
+    symmetry: str = "none",
+) -> Exploration:
     pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
     design = find(name)
-    return explore(prepare(design, scoped(design, changes, scope, mutant), "none", lints))
+    return explore(prepare(design, scoped(design, changes, scope, mutant), symmetry, lints))
 
 
 def exported(name: str, changes: dict[str, str]) -> Subject:
@@ -70,15 +78,6 @@ def test_tlc_counts_the_states_of_the_reference_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_tlc
-def test_tlc_exchanges_what_the_analysis_proves_exchangeable(tmp_path: Path) -> None:
-    machine = exported(MACHINE, {})
-    used = symmetry(machine.model, "full")
-    assert (used.name, used.note) == ("full", "")
-    assert tlc(tla(machine, EXCHANGED[used.name]), tmp_path).states == 111
-
-
-@pytest.mark.slow
 @needs_spin
 @pytest.mark.parametrize("name", DESIGNS)
 def test_spin_counts_what_the_explorer_counts(name: str, tmp_path: Path) -> None:
@@ -90,11 +89,15 @@ def test_spin_counts_what_the_explorer_counts(name: str, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @needs_tlc
-@pytest.mark.parametrize("name", DESIGNS)
-def test_tlc_counts_what_the_explorer_counts(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", ["none", "full"])
+@pytest.mark.parametrize("name", [MACHINE, *DESIGNS])
+def test_tlc_counts_what_the_explorer_counts(name: str, wanted: str, tmp_path: Path) -> None:
+    """With symmetry too: TLC exchanges what the analysis proves exchangeable, and keeps as many states."""
     changes = small(TINY, name)
-    ours, found = explored(name, changes), tlc(tla(exported(name, changes)), tmp_path)
-    assert ours.verdict == "HOLDS"
+    ours, made = explored(name, changes, symmetry=wanted), exported(name, changes)
+    used = strongest(made.model, wanted)
+    found = tlc(tla(made, EXCHANGED[used.name]), tmp_path)
+    assert (ours.verdict, used.name) == ("HOLDS", wanted)
     assert (found.states, found.transitions, found.broken) == (ours.states, ours.transitions, "")
 
 

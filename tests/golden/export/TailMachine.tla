@@ -3,7 +3,7 @@
    Scope: branches = 2, blocks = 5, block_size = 2, positions = 2, prompt = 3, shared_append = false, early_publish = false.
 
    Run it: java -cp tla2tools.jar tlc2.TLC -config TailMachine.cfg TailMachine.tla *)
-EXTENDS Integers, FiniteSets, TLC
+EXTENDS Integers, TLC
 
 CONSTANTS
   Block, b0, b1, b2, b3, b4,
