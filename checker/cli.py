@@ -217,6 +217,34 @@ def mutants(
 @app.command(
     epilog="""\b
 Examples:
+  kvsan review tail_copy                       tail_copy.html and tail_copy.md here
+  kvsan review paged_cow --out reviews
+  kvsan review my_design.py:MyDesign --no-proof
+
+\b
+Exit code: that of the searches: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a limit was reached)."""
+)
+def review(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the two files go.")] = Path(),
+    limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 2_000_000,
+    proof: Annotated[bool, typer.Option(help="Prove it too; needs the extra `prove`.")] = True,
+    mutants: Annotated[bool, typer.Option(help="Search its wrong decisions too.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Write the review of a design: one page for a browser, and the same as Markdown.
+
+    What it is, the rules in force, what was explored and proved, its wrong decisions with their shortest
+    counterexamples, the blocks it needs, and what is not covered.
+    """
+    from kvsan.checker.command.review import Request, run
+
+    raise typer.Exit(run(Request(design, out, limit_states, proof, mutants, quiet)))
+
+
+@app.command(
+    epilog="""\b
+Examples:
   kvsan budget tail_copy
   kvsan budget paged_cow --set branches=3 --set blocks=6"""
 )

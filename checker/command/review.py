@@ -1,0 +1,152 @@
+"""`kvsan review`: everything that is known of a design, as one page and as Markdown."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any  # JSON values
+
+from kvsan.checker.explore.budget import Budget, budget
+from kvsan.checker.explore.design import BadDesign, Design, find, scoped
+from kvsan.checker.explore.explore import Exploration, explore, prepare
+from kvsan.checker.explore.module import NoCompiler
+from kvsan.checker.explore.mutants import DEFAULT, catch
+from kvsan.checker.explore.search import Limits
+from kvsan.checker.report.exploration import EXITS
+from kvsan.checker.report.review.content import document, title, verdict_of
+from kvsan.checker.report.review.markdown import markdown
+from kvsan.checker.report.review.material import Material, Shown
+from kvsan.checker.report.review.page import page
+from kvsan.checker.report.version import version
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.diagnostics import SpecError
+
+from .progress import PATIENCE, live_line
+from .save import way_text
+from .usage import Refused
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one `kvsan review`. limit_states: of each search. proof, mutants: leave them out where false."""
+
+    design: str
+    out: Path = Path()
+    limit_states: int = 2_000_000
+    proof: bool = True
+    mutants: bool = True
+    quiet: bool = False
+
+
+class Telling:
+    """One line on a terminal: what is being done."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.silent = quiet or not sys.stderr.isatty()
+        self.begun = time.monotonic()
+        self.status: Any = None
+
+    def say(self, text: str) -> None:
+        if self.silent or (self.status is None and time.monotonic() - self.begun < PATIENCE):
+            return
+        if self.status is None:
+            self.status = live_line(text)
+        self.status.update(text)
+
+    def stop(self) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+
+def run(request: Request) -> int:
+    """Gather, write both forms, and name them. Returns the exit code of what was explored. Raises Refused."""
+    telling = Telling(request.quiet)
+    try:
+        material = gathered(request, find(request.design), telling)
+    except BadDesign as error:
+        raise Refused(str(error)) from error
+    except SpecError as error:
+        raise Refused(f"the design is not well formed\n{error}") from error
+    except NoCompiler as error:
+        raise Refused(f"{error}: pip install 'kvsan[explore]'") from error
+    finally:
+        telling.stop()
+    blocks = document(material)
+    forms = {".html": page(title(material), blocks), ".md": markdown(blocks)}
+    for ending, text in forms.items():
+        path = request.out / f"{material.design.name}{ending}"
+        try:
+            request.out.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"{path} cannot be written: {error.strerror}") from error
+        print(f"kvsan review: wrote {path}", file=sys.stderr)
+    return EXITS[verdict_of([found for _, found in material.scopes])]
+
+
+def gathered(request: Request, design: Design, telling: Telling) -> Material:
+    """Search, prove and measure. Raises BadDesign, NoCompiler."""
+    begun = time.perf_counter()
+    limits = Limits(states=request.limit_states)
+    scopes = tuple((scope or DEFAULT, _searched(design, scope, limits, telling)) for scope in right_scopes(design))
+    shown = tuple(_mutants(design, limits, telling)) if request.mutants else ()
+    proof, facts = _proof(request, telling)
+    measured = _measured(design, telling)
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d")
+    seconds = time.perf_counter() - begun
+    said = f"kvsan {version()}, {stamp}: {seconds:.0f} s of searching and proving."
+    return Material(design, scopes, shown, proof, measured, said, facts)
+
+
+def right_scopes(design: Design) -> list[str]:
+    """The scopes in which the design is right: those that change its sizes, or an order that it can have."""
+    return ["", *(n for n, changed in design.scopes.items() if "UNORDERED" not in changed.values())]
+
+
+def _searched(design: Design, scope: str, limits: Limits, telling: Telling) -> Exploration:
+    telling.say(f"exploring {design.name}: {scope or DEFAULT}")
+    return explore(prepare(design, scoped(design, scope=scope)), limits)
+
+
+def _mutants(design: Design, limits: Limits, telling: Telling) -> list[Shown]:
+    out = []
+    for caught in catch(design, limits=limits, tell=lambda name: telling.say(f"exploring {design.name}: {name}")):
+        diagram = ""
+        if caught.finding is not None:
+            chosen = caught.found.scoped
+            diagram = way_text(
+                Path(f"{caught.name}.mmd"), design, chosen, caught.finding.start, caught.finding.steps, caught.finding
+            )
+        out.append(Shown(caught, diagram))
+    return out
+
+
+def _proof(request: Request, telling: Telling) -> tuple[dict[str, Any] | str, tuple[ir.Step, ...]]:
+    """The object of `kvsan prove`, or why there is none; and the facts that it needs."""
+    if not request.proof:
+        return "No proof was asked for.", ()
+    try:
+        from kvsan.checker.prove.prove import prove
+        from kvsan.checker.prove.system import system, with_facts
+        from kvsan.checker.report.proof import as_object
+    except ImportError:
+        return "No proof: z3 is not installed (pip install 'kvsan[prove]').", ()
+    try:
+        telling.say(f"proving {request.design}")
+        told = with_facts(request.design)
+        own = find(request.design).spec.steps
+        proof = prove(system(told), tell=lambda action: telling.say(f"proving {request.design}: {action}"))
+        return as_object(proof), tuple(s for s in told.spec.of_kind("invariant") if s.name not in own)
+    except BadDesign as error:
+        return f"No proof: {error}.", ()
+
+
+def _measured(design: Design, telling: Telling) -> Budget | str:
+    telling.say(f"measuring the blocks of {design.name}")
+    try:
+        return budget(design, {})
+    except BadDesign as error:
+        return f"Not measured: {error}."

@@ -1,0 +1,70 @@
+"""What a review tells: what was searched, proved and measured of one design."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any  # JSON values
+
+from kvsan.checker.explore.budget import Budget
+from kvsan.checker.explore.design import Design
+from kvsan.checker.explore.explore import Exploration
+from kvsan.checker.explore.mutants import Caught
+from kvsan.spec.lang import ir
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A mutant with its counterexample drawn: a sequence diagram in Mermaid's text, '' where nothing was found."""
+
+    caught: Caught
+    diagram: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """scopes: each search of the right design, by the name of its scope. proof: the object of `kvsan prove`, or why
+    there is none. facts: what the proof needs beside the design's own invariants. run: version, date and seconds, which differ from run to run."""
+
+    design: Design
+    scopes: tuple[tuple[str, Exploration], ...]
+    mutants: tuple[Shown, ...]
+    proof: dict[str, Any] | str
+    budget: Budget | str
+    run: str
+    facts: tuple[ir.Step, ...] = ()
+
+    @property
+    def doc(self) -> str:
+        """The design in the words of its module."""
+        module = importlib.import_module(self.design.module)
+        return (module.__doc__ or "").strip()
+
+    @property
+    def own(self) -> tuple[ir.Variable, ...]:
+        """The variables that the design adds to the ledger, or all where it has a ledger of its own."""
+        return tuple(v for v in self.design.spec.variables.values() if v.span.file == self.design.spec.file)
+
+    @property
+    def judged(self) -> dict[str, int]:
+        """Evaluations of each rule and invariant in all scopes."""
+        out: dict[str, int] = {}
+        for _, found in self.scopes:
+            for rule, count in found.judged.items():
+                out[rule] = out.get(rule, 0) + count
+        return out
+
+
+@cache
+def public_bugs() -> tuple[dict[str, Any], ...]:
+    """The public bugs that our corpus answers to, none where it is not installed."""
+    try:
+        text = files("kvsan.traces").joinpath("corpus/bugs.json").read_text(encoding="utf-8")
+    except (FileNotFoundError, ModuleNotFoundError, NotADirectoryError):
+        return ()
+    found = json.loads(text)
+    assert isinstance(found, list)
+    return tuple(found)

@@ -1,0 +1,120 @@
+"""The review says the same in both forms, links inside it work, and text is harmless."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from kvsan.checker.command.review import Request, Telling, gathered, run
+from kvsan.checker.explore.design import find
+from kvsan.checker.report.review.blocks import Details, Diagram, Heading, Items, Paragraph, Table
+from kvsan.checker.report.review.content import document, title
+from kvsan.checker.report.review.diagram import svg
+from kvsan.checker.report.review.markdown import markdown
+from kvsan.checker.report.review.material import Material
+from kvsan.checker.report.review.page import page
+
+pytest.importorskip("llvmlite", reason="the searches need the extra `explore`")
+
+MACHINE = str(Path(__file__).parents[1] / "explore" / "designs" / "tail_machine.py")
+MERMAID = """%% a way
+sequenceDiagram
+    participant host as host
+    participant block_b0 as block b0
+    Note over host,block_b0: 1  split(r0)
+    host->>block_b0: write slots [0,1) #60;b#62;
+    Note over host: waits
+    rect rgb(255, 220, 220)
+    Note over host,block_b0: violated exclusive_write
+    end
+"""
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    return gathered(Request(MACHINE, proof=False), find(MACHINE), Telling(quiet=True))
+
+
+class Links(HTMLParser):
+    """ids: every id. hrefs: every address. tags: open ones, to see that they close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.hrefs: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [v for k, v in found.items() if k == "id" and v]
+        self.hrefs += [v for k, v in found.items() if k in ("href", "src") and v]
+        if tag not in ("meta",):
+            self.tags.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.tags.pop() == tag
+
+
+def read(text: str) -> Links:
+    links = Links()
+    links.feed(text)
+    assert links.tags == []
+    return links
+
+
+def test_every_link_leads_somewhere_inside(material: Material) -> None:
+    links = read(page(title(material), document(material)))
+    assert len(links.ids) == len(set(links.ids))
+    assert links.hrefs and all(h.startswith("#") and h[1:] in links.ids for h in links.hrefs)
+    marked = markdown(document(material))
+    named = set(re.findall(r'id="([^"]+)"', marked))
+    assert set(re.findall(r"\]\(#([^)]+)\)", marked)) <= named
+
+
+def test_it_tells_what_was_found(material: Material) -> None:
+    marked = markdown(document(material))
+    assert "| default | branches=3 blocks=5" in marked and "| 111 | 520 | 14 |" in marked
+    assert "`append_in_place(r)`" in marked and r"tail\_machine.py:" in marked
+    assert "Nothing is proved beyond the scopes" in marked
+    assert "`grow`" in marked.split("What is not covered")[-1]  # never enabled in this scope
+
+
+def test_the_same_inputs_give_the_same_bytes_but_for_one_line(material: Material) -> None:
+    other = replace(material, run="another day")
+    for form in (lambda m: page(title(m), document(m)), lambda m: markdown(document(m))):
+        pairs = zip(form(material).splitlines(), form(other).splitlines(), strict=True)
+        assert [b for a, b in pairs if a != b].pop().count("another day") == 1
+
+
+def test_both_forms_are_written_and_small(tmp_path: Path) -> None:
+    assert run(Request(MACHINE, tmp_path / "out", proof=False, mutants=False, quiet=True)) == 0
+    for ending in (".html", ".md"):
+        assert 2_000 < (tmp_path / "out" / f"tail_machine{ending}").stat().st_size < 2_000_000
+
+
+def test_text_is_harmless() -> None:
+    bad = "<script>alert(1)</script> & `x<y`"
+    blocks = (
+        Heading(1, bad, "top"), Paragraph(bad), Items(((bad, bad),)), Table((bad,), ((bad,),)),
+        Details(bad, (Paragraph(bad),), "d"), Diagram(MERMAID.replace("waits", bad), bad),
+    )  # fmt: skip
+    made = page(bad, blocks)
+    read(made)
+    assert "<script" not in made and made.count("&lt;script&gt;") >= 8
+    assert "<script" not in markdown(blocks[:5]).replace("\\<script", "")
+
+
+def test_a_diagram_has_every_participant_arrow_and_note() -> None:
+    drawn = svg(MERMAID, "a way")
+    read(drawn)
+    assert drawn.count('class="life"') == 2 and drawn.count('class="arrow"') == 1
+    assert [drawn.count(f'class="{kind}"') for kind in ("bar", "note", "bad")] == [1, 1, 1]
+    assert "write slots [0,1) &lt;b&gt;" in drawn
+    width = int(re.findall(r'width="(\d+)" role', drawn)[0])
+    assert all(float(x) < width for x in re.findall(r' x="([\d.]+)"', drawn))
