@@ -82,8 +82,8 @@ def _design(m: Material) -> Iterator[Block]:
     facts = m.design.spec.of_kind("invariant", "witness")
     if facts:
         yield Heading(3, "Invariants and witnesses", "facts")
-        rows = [(f"`{s.name}`", s.kind, _words(s.doc), where(s.span)) for s in facts]
-        yield Table(("name", "kind", "what it says", "source"), tuple(rows))
+        told = tuple((f"`{s.name}`", s.kind, _words(s.doc), where(s.span)) for s in facts)
+        yield Table(("name", "kind", "what it says", "source"), told)
 
 
 def _prose(paragraph: str) -> Block:

@@ -27,7 +27,8 @@ class Shown:
 @dataclass(frozen=True)
 class Material:
     """scopes: each search of the right design, by the name of its scope. proof: the object of `kvsan prove`, or why
-    there is none. facts: what the proof needs beside the design's own invariants. run: version, date and seconds, which differ from run to run."""
+    there is none. facts: what the proof needs beside the design's own invariants. run: version, date and seconds, which
+    differ from run to run."""
 
     design: Design
     scopes: tuple[tuple[str, Exploration], ...]

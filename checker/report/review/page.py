@@ -102,9 +102,10 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _items(items: tuple[str | tuple[str, str], ...]) -> Iterator[str]:
-    if all(isinstance(item, tuple) for item in items):
+    pairs = [item for item in items if isinstance(item, tuple)]
+    if len(pairs) == len(items):
         yield "<dl>"
-        for term, said in items:
+        for term, said in pairs:
             yield f"<dt>{text(term)}</dt><dd>{text(said)}</dd>"
         yield "</dl>"
         return
