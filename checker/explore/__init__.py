@@ -3,6 +3,7 @@
 design   find a design, say what a scope of it means
 slice    leave out what no verdict depends on
 rest     variables that have their default between steps; with `known`, `facts` and `fold`
+recount  counters that no state stores, counted again
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
 emit     the step functions as text: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
 machine  the language of that text, made into machine code by LLVM

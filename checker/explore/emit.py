@@ -14,6 +14,7 @@ from pathlib import Path
 from kvsan.checker.explore.emit_expr import Emitter, Places, Value
 from kvsan.checker.explore.emit_step import StepEmitter
 from kvsan.checker.explore.layout import Layout
+from kvsan.checker.explore.recount import agree, names, recount
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
@@ -58,7 +59,8 @@ class Judge:
 class Model:
     """What the generator works from: sliced, lowered steps and the layout of their state.
 
-    bases: the first code of each action; a code counts the choices of parameters, the last one fastest.
+    bases: the first code of each action; a code counts the choices of parameters, the last one fastest. counted: facts
+    about the variables that are counted again before each step; working: the layout with them behind what is stored.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Model:
     sizes: Sizes
     layout: Layout
     lints: frozenset[str]
+    counted: tuple[ir.Step, ...]
+    working: Layout
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -120,7 +124,7 @@ def generate(model: Model, canonical: str = "", counting: bool = False) -> Gener
         for a in model.actions
         for o in _obligations(a)
     ]
-    for kind, steps in (("invariant", model.invariants), ("witness", model.witnesses)):
+    for kind, steps in (("invariant", model.invariants), ("witness", model.witnesses), ("counted", model.counted)):
         judges += [Judge(kind, s.name, "", s.doc.strip().splitlines()[0] if s.doc else "", s.span) for s in steps]
     rest = next((w for w in model.witnesses if w.name == REST), None)
     ends = len(judges)
@@ -135,6 +139,8 @@ def generate(model: Model, canonical: str = "", counting: bool = False) -> Gener
         HEADER.format(name=model.name, words=model.layout.words, batch=BATCH, fan=max(1, model.bases[-1])).rstrip("\n")
     )
     out.line("\n")
+    if model.counted:
+        recount(model.counted, model.layout.words, _emitter(model, out, places, "w"))
     _inspect(model, out, places, sum(j.kind in ("rule", "lint") for j in judges))
     first = 0
     for which, action in enumerate(model.actions):
@@ -151,14 +157,14 @@ def _obligations(action: ir.Step) -> list[ir.Obey]:
 
 
 def _emitter(model: Model, out: Writer, places: Places, prefix: str) -> Emitter:
-    return Emitter(out, model.layout, model.variables, model.constants, model.sizes, places, prefix)
+    return Emitter(out, model.working, model.variables, model.constants, model.sizes, places, prefix)
 
 
 ARRAYS = "buf, n, codes, taken, judged, fail_at, fail_code"
 
 
 def _words(model: Model, prefix: str) -> str:
-    return ", ".join(f"{prefix}{n}" for n in range(model.layout.words))
+    return names(prefix, range(model.working.words))
 
 
 def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: Places) -> None:
@@ -166,6 +172,10 @@ def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: 
     with out.block(f"def expand(states, at, {ARRAYS})"):
         for n in range(model.layout.words):
             out.line(f"w{n} = states[at * WORDS + {n}]")
+        if model.counted:
+            stored = range(model.layout.words)
+            more = range(model.layout.words, model.working.words)
+            out.line(f"{names('w', more)} = recount({names('w', stored)})")
         with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
             went = " + ".join(f"taken[{which}]" for which in range(len(model.actions))) or "0"
             if rest is not None:
@@ -231,7 +241,7 @@ def _action(model: Model, action: ir.Step, which: int, first: int, counter: int,
     out.line(f"code = {model.bases[which]} + {code or '0'}")
     out.line("bad = -1")
     out.line("broken = False")
-    for n in range(model.layout.words):
+    for n in range(model.working.words):
         out.line(f"o{n} = w{n}")
     emit.prefix, emit.dirty = "o", set()
     numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
@@ -291,6 +301,10 @@ def _finish(model: Model, out: Writer, which: int) -> None:
         out.line("continue")
     with out.block("if broken"):
         out.line("continue")
+    if model.counted:
+        action, rules = model.actions[which], sum(len(_obligations(a)) for a in model.actions)
+        first = rules + len(model.invariants) + len(model.witnesses)
+        agree(action, model.counted, model.layout.words, model.working, model.variables, first, out)
     for n in range(model.layout.words):
         out.line(f"buf[n * WORDS + {n}] = o{n}")
     out.line("codes[n] = code")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kvsan.checker.explore.design import BadDesign, Scoped
 from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.layout import TooWide, layout
+from kvsan.checker.explore.recount import count, recounted, variable_of, working
 from kvsan.checker.explore.slice import Parts, sliced
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, run
@@ -47,12 +48,16 @@ def model(
     changed = {n for start in begun for n in start.state}
     variables = {n: v for n, v in spec.variables.items() if not v.const}
     idle = frozenset(n for n in variables if n not in changed)
-    parts = Parts(spec.of_kind("action"), spec.of_kind("invariant"), spec.of_kind("witness"))
+    parts = Parts(*(spec.of_kind(kind) for kind in ("action", "invariant", "witness", "counted")))
     parts, kept = sliced(parts, spec.variables, scoped.known, idle, frozenset(asked))
     try:
-        placed = layout(kept, scoped.sizes)
+        counted = recounted(parts.counted, {v.name: v for v in kept}, scoped.sizes)
+        again = [variable_of(f) for f in counted]
+        placed = layout((v for v in kept if v.name not in again), scoped.sizes)
+        whole = working(placed, (spec.variables[n] for n in again), scoped.sizes)
     except TooWide as error:
         raise BadDesign(f"a state cannot be packed: {error}") from error
+    _counts_right(counted, spec.variables, scoped, begun)
     return Model(
         spec.name,
         parts.actions,
@@ -63,4 +68,15 @@ def model(
         scoped.sizes,
         placed,
         frozenset(r.name for r in spec.rules.values() if r.kind == "lint"),
+        counted,
+        whole,
     )
+
+
+def _counts_right(
+    facts: Collection[ir.Step], variables: dict[str, ir.Variable], scoped: Scoped, begun: Collection[Start]
+) -> None:
+    for fact in facts:
+        for start in begun:
+            if count(fact, variables, scoped.sizes, start.state) != start.state.get(variable_of(fact), {}):
+                raise BadDesign(f"the initial step `{start.step}` breaks {fact.name}")

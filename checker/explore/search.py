@@ -182,7 +182,7 @@ def _run(
     found.levels.pop()
 
 
-STOPPING = ("rule", "invariant", "undefined", "deadlock")
+STOPPING = ("rule", "invariant", "counted", "undefined", "deadlock")
 
 
 def _widen(found: Search, arrays: _Arrays) -> None:

@@ -17,11 +17,13 @@ from kvsan.spec.lang.walk import every, expressions
 
 @dataclass(frozen=True)
 class Parts:
-    """The steps that a search runs: what may change a state, and what is asked of each."""
+    """The steps that a search runs: what may change a state, and what is asked of each. counted: facts that say what
+    a variable counts, which matter where the variable does."""
 
     actions: tuple[ir.Step, ...]
     invariants: tuple[ir.Step, ...]
     witnesses: tuple[ir.Step, ...]
+    counted: tuple[ir.Step, ...] = ()
 
     def all(self) -> tuple[ir.Step, ...]:
         return (*self.actions, *self.invariants, *self.witnesses)
@@ -49,7 +51,9 @@ def sliced(
 
 
 def _each(parts: Parts, change: Callable[[ir.Step], ir.Step]) -> Parts:
-    return Parts(*(tuple(map(change, steps)) for steps in (parts.actions, parts.invariants, parts.witnesses)))
+    return Parts(
+        *(tuple(map(change, steps)) for steps in (parts.actions, parts.invariants, parts.witnesses, parts.counted))
+    )
 
 
 # --- obligations that are asked for -----------------------------------------------------------------------------------

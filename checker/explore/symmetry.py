@@ -52,7 +52,7 @@ def _refusal(model: Model, sort: str) -> str:
     """What sets members of a sort apart, '' where nothing does."""
     if sort not in model.sizes.sorts:
         return "the design has no such sort"
-    steps = (*model.actions, *model.invariants, *model.witnesses)
+    steps = (*model.actions, *model.invariants, *model.witnesses, *model.counted)
     found = exchangeable(sort, _variables(model, steps), steps)
     if found.breaks:
         return f"{place(found.breaks[0].span)}: {found.breaks[0].reason}"
@@ -65,4 +65,4 @@ def _variables(model: Model, steps: tuple[ir.Step, ...]) -> dict[str, ir.Variabl
     """The variables of a state, and the constants that have more than one value and matter."""
     read = {a.variable for step in steps for a in reads(step)}
     uneven = {n for n, v in model.variables.items() if v.const and n in read and n not in model.constants}
-    return {n: v for n, v in model.variables.items() if n in model.layout.fields or n in uneven}
+    return {n: v for n, v in model.variables.items() if n in model.working.fields or n in uneven}

@@ -59,7 +59,7 @@ def subject(
     chosen = scoped(design, changes, scope, mutant)
     begun = starts(design.spec, chosen)
     made = model(design.spec, chosen, begun, lints, without)
-    kept = {n: design.spec.variables[n] for n in made.layout.fields}
+    kept = {n: design.spec.variables[n] for n in made.working.fields}
     return Subject(design, chosen, begun, made, kept, command or shlex.join(["kvsan", "export", design.name]))
 
 

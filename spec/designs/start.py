@@ -6,6 +6,7 @@ from kvsan.spec.lang.surface import excess, helper, members
 from kvsan.spec.ownership.blocks import alloc
 from kvsan.spec.ownership.branches import admit, map
 from kvsan.spec.ownership.contents import write
+from kvsan.spec.ownership.counts import owners_counted, places_counted  # noqa: F401  # for every design
 from kvsan.spec.ownership.state import Block, Branch, Ownership, Tokens
 
 

@@ -6,7 +6,7 @@ The parameters of a fact stand for every branch, position and token.
 from __future__ import annotations
 
 from kvsan.spec.lang.surface import auxiliary, excess, span
-from kvsan.spec.ownership.facts import owners_counted  # noqa: F401  # and every fact beside it
+from kvsan.spec.ownership.facts import entries_are_held  # noqa: F401  # and every fact beside it
 from kvsan.spec.ownership.state import Block, Branch, Pos, Slot
 
 from .tail_copy import COPIED, COPYING, IDLE, WRITING, TailCopy, Token, tail, tail_slot

@@ -5,34 +5,10 @@ The parameters of a fact stand for every branch, block, position and so on.
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import auxiliary, counted
+from kvsan.spec.lang.surface import auxiliary
 
-from .ledger import owns
+from .counts import owners_counted, places_counted  # noqa: F401  # facts of every design too
 from .state import Block, Branch, Ownership, Pos
-
-
-@counted
-def places_counted(s: Ownership, r: Branch, b: Block, p: Pos) -> bool:
-    """places[r, b] is the number of positions of the table of r that name block b.
-
-    Source: ours.
-    Catches: an entry set or cleared past `enter` and `leave`.
-    Except: none.
-    Deviates: none.
-    """
-    return s.table[r, p] == b
-
-
-@counted
-def owners_counted(s: Ownership, b: Block, r: Branch) -> bool:
-    """owners[b] is the number of branches that own block b.
-
-    Source: ours.
-    Catches: an owner that joins or leaves uncounted.
-    Except: none.
-    Deviates: none.
-    """
-    return owns(s, r, b)
 
 
 @auxiliary
