@@ -77,8 +77,8 @@ def _design(m: Material) -> Iterator[Block]:
     yield Table(("variable", "type", "", "source"), tuple(rows))
     yield Heading(3, "Steps", "steps")
     steps = m.design.spec.of_kind("initial", "action")
-    rows = [(f"`{s.name}({', '.join(p.name for p in s.params)})`", _words(s.doc), where(s.span)) for s in steps]
-    yield Table(("step", "what it does", "source"), tuple(rows))
+    done = tuple((f"`{s.name}({', '.join(p.name for p in s.params)})`", _words(s.doc), where(s.span)) for s in steps)
+    yield Table(("step", "what it does", "source"), done)
     facts = m.design.spec.of_kind("invariant", "witness")
     if facts:
         yield Heading(3, "Invariants and witnesses", "facts")
