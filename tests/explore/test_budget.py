@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from kvsan.checker.command.budget import as_json, as_text
 from kvsan.checker.explore.budget import Budget, Figures, budget, figures, longest
-from kvsan.checker.explore.design import BadDesign, Design, find, scoped
+from kvsan.checker.explore.design import BadDesign, Design, Scoped, find, scoped
 from kvsan.checker.explore.explore import prepare
+from kvsan.spec.lang.symbolic import Sizes
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
@@ -30,7 +31,8 @@ def tail_copy() -> Design:
 
 
 def made(*pools: tuple[int, Figures]) -> Budget:
-    return Budget("tail_copy", scoped(tail_copy(), scope="two_branches"), pools[-1][1], pools)
+    settings = {"branches": 2, "blocks": 4, "block_size": 2, "positions": 2, "prompt": 3, "mutant": "NONE"}
+    return Budget("tail_copy", Scoped(settings, Sizes({}, {}), {}, {}), pools[-1][1], pools)
 
 
 @pytest.fixture(scope="module")

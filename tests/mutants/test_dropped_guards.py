@@ -132,6 +132,7 @@ def test_a_limit_leaves_a_guard_unknown(machine: Design) -> None:
     assert [d.result for d in found] == ["unknown"]
 
 
+@pytest.mark.slow
 def test_a_later_scope_in_which_the_design_is_wrong_is_left_out(machine: Design) -> None:
     right, wrong = scoped(machine, TWO), scoped(machine, {**TWO, "shared_append": "true"})
     found = without_guards(machine, [("right", right), ("wrong", wrong)])
@@ -140,6 +141,7 @@ def test_a_later_scope_in_which_the_design_is_wrong_is_left_out(machine: Design)
         without_guards(machine, [("wrong", wrong), ("right", right)])
 
 
+@pytest.mark.slow
 def test_one_scope_in_which_a_guard_is_needed_decides(machine: Design) -> None:
     """With three positions a branch grows, so both guards of that are reached; with two neither is."""
     larger = {"branches": "2", "blocks": "5", "positions": "3"}
