@@ -1,8 +1,8 @@
 """Leave out of a design what no verdict depends on, so that only states that differ in earnest differ.
 
-First to a fixpoint: constants of the scope, and variables that no action ever changes from their default, become
-literals, and branches that cannot run go. Then obligations that are not asked for go. Then every variable that no
-guard, obligation, invariant or witness depends on, through stores too, goes with the stores to it.
+Obligations that are not asked for go. Constants of the scope, and what is at rest between steps (`rest`), become
+literals, and branches that cannot run go. Then every variable that no guard, obligation, invariant or witness depends
+on, through stores too, goes with the stores to it.
 """
 
 from __future__ import annotations
