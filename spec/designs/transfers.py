@@ -534,7 +534,7 @@ def look_up(s: Transfers, r: Branch, c: Block, h: Holder) -> None:
     require(s.carried[c, s.prompt_hash] != empty() and c in s.second_tier)
     require(may_start(s, h))
 
-    hit(s, c, s.prompt_hash, None, None, None, None)
+    hit(s, c, s.prompt_hash, r, None, None, None)
     begin(s, h, FETCH_DUE, r)
     s.source[h] = c
     if s.mutant != LOOKUP_NOT_PINNED:
@@ -662,6 +662,12 @@ def can_abort(s: Transfers) -> bool:
     return any(
         s.purpose[h] == LOAD and s.owners[some(s.kept[h, p])] == 0 for h in members(Holder, s) for p in row(s.kept, h)
     )
+
+
+@witness
+def can_move_a_shared_block(s: Transfers) -> bool:
+    """A transfer reads a block that two requests own."""
+    return any(s.owners[b] > 1 and s.freezes[b] > 0 for b in members(Block, s))
 
 
 @witness
