@@ -44,17 +44,20 @@ def run(request: Request) -> int:
     """Prove and report. Returns the exit code. Raises Refused."""
     try:
         from kvsan.checker.prove.prove import prove
-        from kvsan.checker.prove.system import BadDesign, system, with_facts
+        from kvsan.checker.prove.system import BadDesign, ownership, system, with_facts
         from kvsan.checker.report.proof import EXITS, as_json, as_text
     except ImportError as error:
         raise Refused("z3-solver is not installed: pip install 'kvsan[prove]'") from error
     try:
-        design = with_facts(request.design)
-        made = system(design, changes(request.settings), request.scope, request.mutant, tuple(request.without))
+        chosen = changes(request.settings), tuple(request.without)
+        if request.design == "ownership":
+            made = ownership(*chosen)
+        else:
+            made = system(with_facts(request.design), chosen[0], request.scope, request.mutant, chosen[1])
         unknown = [a for a in request.actions if a not in (s.name for s in made.actions)]
         if unknown:
             raise Refused(f"--action {unknown[0]}: the design has no such action here")
-        with Live(design.name, request.quiet) as live:
+        with Live(request.design, request.quiet) as live:
             proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
     except BadDesign as error:
         raise Refused(str(error)) from error

@@ -8,6 +8,7 @@ members are named too, once; what then still fails is a counterexample to these 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from kvsan.checker.prove.step import (
     template,
 )
 from kvsan.checker.prove.system import Facts
-from kvsan.checker.prove.terms import Instances, Key, Template, by_sort, is_true_in, members_in, placeholders
+from kvsan.checker.prove.terms import Instances, Key, Template, by_sort, is_true_in
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Sizes
 from kvsan.spec.lang.walk import every
@@ -75,13 +76,8 @@ class Induction:
     def goals(self) -> Iterator[Goal]:
         """Everything that has to be shown of the step."""
         made = self.made
-        yield from (Goal("defined", "defined", self._closed(t)) for t in made.guard_defined if not z3.is_true(t))
-        whole = [self._closed(t) for t in made.defined]
-        if whole:
-            yield Goal("defined", "defined", z3.And(whole))
-        if not self.assume_obligations:
-            for rule, number, term in made.obligations:
-                yield Goal(rule, "rule", self._closed(term), number)
+        if not self.assume_obligations:  # else the step has happened as it should
+            yield from self._own_goals()
         for inv in self.facts.invariants:
             if self._touches(inv):
                 for bound, body in facts(inv, made, after=True):
@@ -93,6 +89,16 @@ class Induction:
                 for bound, body in counts.goals(found, made, moved):
                     yield Goal(step.name, step.kind, self._skolem(bound, body))
 
+    def _own_goals(self) -> Iterator[Goal]:
+        """That the step stays within its types, and obeys."""
+        made = self.made
+        yield from (Goal("defined", "defined", self._closed(t)) for t in made.guard_defined if not z3.is_true(t))
+        whole = [self._closed(t) for t in made.defined]
+        if whole:
+            yield Goal("defined", "defined", z3.And(whole))
+        for rule, number, term in made.obligations:
+            yield Goal(rule, "rule", self._closed(term), number)
+
     def _touches(self, fact: ir.Step) -> bool:
         assert fact.value is not None
         return bool(reads_of(fact) & set(self.made.form.updates))
@@ -101,7 +107,7 @@ class Induction:
         return [self.made.params[p.name] for p in self.step.params if bare(p.type) == found.member]
 
     def _closed(self, term: Term) -> Term:
-        return self._skolem(tuple(placeholders(term)), term)
+        return self._skolem(tuple(self.made.terms.placeholders(term)), term)
 
     def _skolem(self, bound: tuple[Term, ...], body: Term) -> Term:
         """The body for arbitrary members: one constant for each, the same ones in every goal."""
@@ -123,8 +129,13 @@ def induction(
     sizes: Sizes,
     timeout_ms: int = 10_000,
     assume_obligations: bool = False,
+    deadline: float = math.inf,
+    first: bool = False,
 ) -> tuple[list[Result], bool]:
-    """Try to show everything of one step. Returns whether the step can happen at all, too."""
+    """Try to show everything of one step. Returns whether the step can happen at all, too.
+
+    deadline: of `time.perf_counter`; what is not tried by then is unknown. first: stop where something fails.
+    """
     begun = time.perf_counter()
     made = step_terms(step, variables, sizes)
     run = Induction(step, all_facts, sizes, timeout_ms, assume_obligations, made, Instances(made.terms))
@@ -140,6 +151,9 @@ def induction(
     for goal in pending:
         result = results[goal.kind, goal.rule]
         at = time.perf_counter()
+        if at > deadline or (first and any(r.status == "failed" for r in results.values())):
+            result.status = "unknown" if result.status == "proved" else result.status
+            continue
         _try(run, goal, result)
         result.seconds += time.perf_counter() - at + setup
     return list(results.values()), _enabled(run)
@@ -162,7 +176,7 @@ def _prepare(run: Induction) -> None:
     run.quick.set("timeout", QUICK_MS)
     base = [*made.guard, *made.guard_defined]
     own = [*made.defined, *(t for _, _, t in made.obligations if run.assume_obligations)]
-    run.hypotheses += [template(made.terms, tuple(placeholders(t)), t) for t in own]
+    run.hypotheses += [template(made.terms, tuple(made.terms.placeholders(t)), t) for t in own]
     run.hypotheses += made.terms.templates
     for term in base:
         run.solver.add(ranged(made.terms, term))
@@ -184,8 +198,9 @@ class Known:
 
 
 def _closed_members(run: Induction, roots: list[Term]) -> dict[int, Term]:
-    found = members_in(roots, run.made.terms.sorts)
-    return {t.get_id(): t for t in found if not placeholders(t)}
+    terms = run.made.terms
+    found = {t.get_id(): t for root in roots for t in terms.members_in(root)}
+    return {key: t for key, t in found.items() if not terms.placeholders(t)}
 
 
 def _enabled(run: Induction) -> bool:

@@ -49,12 +49,13 @@ def prove(
     timeout: float = 10.0,
     budget: float = 600.0,
     explore: bool = True,
+    first: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Every step of a design by induction; what fails is looked for by the explorer.
 
-    actions: only these. timeout: seconds a query. budget: seconds altogether; what is not reached is left. Raises
-    BadDesign.
+    actions: only these. timeout: seconds a query. budget: seconds altogether; what is not reached is left. first: stop
+    at the first step that fails, which leaves the others. Raises BadDesign.
     """
     begun = time.monotonic()
     proof = Proof(system, start=broken_at_start(system))
@@ -64,15 +65,18 @@ def prove(
     for action in system.actions:
         if actions and action.name not in actions:
             continue
-        if time.monotonic() - begun > budget:
+        if time.monotonic() - begun > budget or (first and proof.failed):
             proof.left.append(action.name)
             continue
         tell(action.name)
-        results, enabled = induction(action, system.facts, system.variables, system.sizes, int(timeout * 1000))
+        ms, until = int(timeout * 1000), time.perf_counter() + budget - (time.monotonic() - begun)
+        results, enabled = induction(
+            action, system.facts, system.variables, system.sizes, ms, system.events, until, first
+        )
         proof.results += results
         if not enabled:
             proof.never.append(action.name)
-    if proof.failed and explore:
+    if proof.failed and explore and not system.events:
         tell("what failed, in the explorer")
         proof.reached = reach(system, [r.rule for r in proof.failed], system.scoped)
     proof.seconds = time.monotonic() - begun

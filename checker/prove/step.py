@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any  # z3 is untyped
 
 import z3
-from kvsan.checker.prove.terms import Template, Terms, Translator, subterms
+from kvsan.checker.prove.terms import Template, Terms, Translator
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Functional, Sizes, functional, is_open, predicate, size_of
 
@@ -116,11 +116,8 @@ def open_names(step: ir.Step, sizes: Sizes) -> dict[str, ir.Type]:
 
 def ranged(terms: Terms, body: Term) -> Term:
     """The body, and that the entries which it reads are within their types."""
-    bounds = [
-        terms.within(t, terms.variables[terms.cells[t.get_id()].variable].value)
-        for t in subterms([body])
-        if t.get_id() in terms.cells
-    ]
+    cells = (terms.cells[k] for k in terms.scanner.within(body) if k in terms.cells)
+    bounds = [terms.within(c.term, terms.variables[c.variable].value) for c in cells]
     kept = [b for b in bounds if not z3.is_true(b)]
     return z3.And(body, *kept) if kept else body
 

@@ -11,10 +11,12 @@ from kvsan.checker.explore.design import BadDesign, Design, Scoped, find, scoped
 from kvsan.checker.explore.model import Start, starts
 from kvsan.checker.explore.slice import Parts, sliced
 from kvsan.spec.designs.catalog import DESIGNS
+from kvsan.spec.designs.settings import sizing
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.load import load
 from kvsan.spec.lang.symbolic import Sizes
 from kvsan.spec.lang.walk import every
+from kvsan.spec.ownership.disciplines import DISCIPLINES
 
 OPEN_SORTS = {"Block": "blocks", "Branch": "branches"}
 """The sorts that have any number of members, and the setting that says how many a scope has."""
@@ -47,6 +49,8 @@ class System:
     facts: Facts
     variables: dict[str, ir.Variable]
     sizes: Sizes
+    events: bool = False
+    """The steps are events: each obeys its rules, and what follows from that is to be shown."""
 
 
 def with_facts(source: str) -> Design:
@@ -83,9 +87,42 @@ def system(
     parts, _ = sliced(Parts(spec.of_kind("action"), predicates, ()), spec.variables, chosen.known, idle, asked)
     counted = tuple(s for s in parts.invariants if s.kind == "counted")
     kept = Facts(tuple(s for s in parts.invariants if s.kind != "counted"), counted)
-    sorts = {n: k for n, k in chosen.sizes.sorts.items() if n not in OPEN_SORTS}
-    limits = {n: k for n, k in chosen.sizes.limits.items() if n not in OPEN_LIMITS}
-    return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), Sizes(sorts, limits))
+    return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), open_sizes(chosen.sizes))
+
+
+def ownership(changes: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> System:
+    """The discipline itself: every event, in any order, as long as each obeys the rules. Raises BadDesign."""
+    spec = load("kvsan.spec.ownership")
+    discipline = (changes or {}).get("discipline", "paged_cow").lower()
+    if discipline not in DISCIPLINES or set(changes or {}) - {"discipline", *LEDGER_SIZES}:
+        raise BadDesign(f"ownership has the settings discipline ({', '.join(DISCIPLINES)}), {', '.join(LEDGER_SIZES)}")
+    settings: dict[str, int | bool | str] = dict(LEDGER_SIZES)
+    settings |= {n: int(v) for n, v in (changes or {}).items() if n != "discipline"} | {"discipline": discipline}
+    design = Design("ownership", spec.name, discipline, spec, settings, lambda s: sizing(s, discipline), {}, {})
+    chosen = scoped(design)
+    chosen = replace(chosen, sizes=replace(chosen.sizes, sorts={**chosen.sizes.sorts, **LEDGER_SORTS}))
+    predicates = tuple(s for s in spec.of_kind("auxiliary", "counted") if s.name not in without)
+    idle = frozenset(n for n, v in spec.variables.items() if not v.const)
+    asked = frozenset(r.name for r in spec.rules.values() if r.kind != "lint")
+    parts, _ = sliced(
+        Parts(spec.of_kind("event", "settling"), predicates, ()), spec.variables, chosen.known, idle, asked
+    )
+    counted = tuple(s for s in parts.invariants if s.kind == "counted")
+    kept = Facts(tuple(s for s in parts.invariants if s.kind != "counted"), counted)
+    sizes = open_sizes(chosen.sizes)
+    begun = (Start("nothing", {}),)
+    return System(design, chosen, chosen, begun, parts.actions, kept, dict(spec.variables), sizes, events=True)
+
+
+def open_sizes(sizes: Sizes) -> Sizes:
+    """The sizes without those that only say how many blocks and branches there are."""
+    sorts = {n: k for n, k in sizes.sorts.items() if n not in OPEN_SORTS}
+    return Sizes(sorts, {n: k for n, k in sizes.limits.items() if n not in OPEN_LIMITS})
+
+
+LEDGER_SIZES = {"branches": 2, "blocks": 2, "block_size": 2, "positions": 2, "prompt": 1}
+LEDGER_SORTS = {"Holder": 2, "Identity": 2, "Digest": 2, "Published": 2}
+"""What the discipline is proved for. More positions, slots, holders and identities would be more of the same text."""
 
 
 def _base(
@@ -108,4 +145,4 @@ def enough(fact: ir.Step, sort: str) -> int:
     return bound + sum(p.type == ir.SortType(sort) for p in fact.params)
 
 
-__all__ = ["BadDesign", "Design", "Facts", "Scoped", "Start", "System", "enough", "system", "with_facts"]
+__all__ = ["BadDesign", "Design", "Facts", "Scoped", "Start", "System", "enough", "ownership", "system", "with_facts"]

@@ -16,11 +16,14 @@ from itertools import product
 from typing import Any, assert_never  # z3 is untyped
 
 import z3
+from kvsan.checker.prove.scan import Scanner
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Sizes, is_open, size_of
 from kvsan.spec.lang.walk import every
 
 Term = Any
+DEPTH, FAR = 2, 99
+"""How deep an entry of entries may be to count as named, and what is deeper than all."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,10 @@ class Terms:
     cells: dict[int, Cell] = field(default_factory=dict)
     templates: list[Template] = field(default_factory=list)
     names: dict[int, tuple[Term, Term]] = field(default_factory=dict)
+    scanner: Scanner = field(default_factory=Scanner)
+    depths: dict[int, int] = field(default_factory=dict)
+    bound: dict[int, bool] = field(default_factory=dict)
+    member: dict[int, bool] = field(default_factory=dict)
     fresh: int = 0
 
     # --- types --------------------------------------------------------------------------------------------------------
@@ -173,17 +180,60 @@ class Terms:
 
     def named(self, term: Term) -> Term:
         """A member that is chosen by conditions, by a name of its own, so that terms stay flat."""
-        if is_simple(term):
+        if self._depth(term) <= 1:
             return term
         if term.get_id() not in self.names:
             self.fresh += 1
-            outer = tuple(placeholders(term))
+            outer = tuple(self.placeholders(term))
             full = f"{self.prefix}{term.sort()}!{self.fresh}"
             kinds = [o.sort() for o in outer]
             name = z3.Function(full, *kinds, term.sort())(*outer) if outer else z3.Const(full, term.sort())
             self.names[term.get_id()] = (term, name)
             self.templates.append(Template(outer, name == term, True))
         return self.names[term.get_id()][1]
+
+    def is_simple(self, term: Term) -> bool:
+        """A constant, or an entry of simple terms, `DEPTH` deep."""
+        return self._depth(term) <= DEPTH
+
+    def _depth(self, term: Term) -> int:
+        key = term.get_id()
+        if key not in self.depths:
+            self.scanner.within(term)
+            inner = self.scanner.parts[key]
+            named = self.scanner.named
+            deepest = max((self._depth(named[p]) if p in named else FAR for p in inner), default=-1)
+            self.depths[key] = 1 + deepest if key in named else FAR
+        return self.depths[key]
+
+    def placeholders(self, term: Term) -> list[Term]:
+        """The constants of a term that stand for all members, in order of occurrence."""
+        return [self.scanner.named[k] for k in self.scanner.within(term) if self._is_placeholder(k)]
+
+    def _is_placeholder(self, key: int) -> bool:
+        if key not in self.bound:
+            term = self.scanner.named[key]
+            self.bound[key] = not self.scanner.parts[key] and term.decl().name()[0] == "?"
+        return self.bound[key]
+
+    def members_in(self, root: Term) -> list[Term]:
+        """Where a term reads the state: constants, and entries; those of bound constants too."""
+        scanner, found = self.scanner, dict[int, Term]()
+        for key in scanner.within(root):
+            inner = scanner.parts[key]
+            if not inner and self._is_member(key):
+                found[key] = scanner.named[key]
+            for part in inner:
+                if part in scanner.named and self._is_member(part) and self.is_simple(scanner.named[part]):
+                    found[part] = scanner.named[part]
+        return list(found.values())
+
+    def _is_member(self, key: int) -> bool:
+        if key not in self.member:
+            term = self.scanner.named[key]
+            name = term.decl().name()
+            self.member[key] = term.sort().name() in self.sorts and not name.startswith("none.")
+        return self.member[key]
 
     def plain(self, term: Term) -> Term:
         """The term without such names."""
@@ -371,7 +421,7 @@ class Translator:
 
     def _quantifier(self, expr: ir.Quantifier) -> Term:
         terms, sort = self.terms, self.terms.sort(expr.name_type)
-        outer = tuple(dict.fromkeys(t for n in free_names(expr) for t in placeholders(self.names[n])))
+        outer = tuple(dict.fromkeys(t for n in free_names(expr) for t in terms.placeholders(self.names[n])))
         holds = terms.truth(f"{expr.kind}.{expr.name}", outer)
         member = z3.Const(f"?{expr.name}", sort)
         inside = Translator(terms, {**self.names, expr.name: member})
@@ -419,69 +469,6 @@ def _known(type_: ir.Type) -> bool:
             return True
 
 
-def is_simple(term: Term, depth: int = 1) -> bool:
-    """A constant, or an entry of simple terms, so many deep."""
-    if not z3.is_app(term) or term.decl().kind() != z3.Z3_OP_UNINTERPRETED:
-        return False
-    return term.num_args() == 0 or (depth > 0 and all(is_simple(c, depth - 1) for c in term.children()))
-
-
-def is_placeholder(term: Term) -> bool:
-    """A constant that stands for all members."""
-    return bool(z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED and term.decl().name()[0] == "?")
-
-
-def placeholders(term: Term) -> list[Term]:
-    """The constants of a term that stand for all members, in order of occurrence."""
-    return [t for t in subterms([term]) if is_placeholder(t)]
-
-
-def subterms(roots: list[Term]) -> Iterator[Term]:
-    """Every distinct part of some terms, parts before wholes."""
-    seen: set[int] = set()
-    stack: list[tuple[Term, bool]] = [(r, False) for r in reversed(roots)]
-    while stack:
-        term, done = stack.pop()
-        if done:
-            yield term
-            continue
-        key = term.get_id()
-        if key not in seen:
-            seen.add(key)
-            children = term.children()
-            if children:
-                stack.append((term, True))
-                stack.extend((c, False) for c in reversed(children))
-            else:
-                yield term
-
-
-def members_in(roots: list[Term], sorts: Mapping[str, Term]) -> list[Term]:
-    """Where terms read the state: constants, and entries; those of bound constants too."""
-    found: dict[int, Term] = {}
-    for term in subterms(roots):
-        if is_constant(term) and term.sort().name() in sorts:
-            found[term.get_id()] = term
-        elif term.num_args() and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-            for part in term.children():
-                if part.sort().name() in sorts and is_simple(part, DEPTH):
-                    found[part.get_id()] = part
-    return list(found.values())
-
-
-DEPTH = 2
-"""How deep an entry of entries may be to count as named."""
-
-
-def is_constant(term: Term) -> bool:
-    """A parameter or an arbitrary member."""
-    return bool(
-        z3.is_const(term)
-        and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
-        and not term.decl().name().startswith("none.")
-    )
-
-
 def by_sort(members: Iterable[Term]) -> dict[str, list[Term]]:
     found: dict[str, list[Term]] = {}
     for term in members:
@@ -513,6 +500,6 @@ class Instances:
         """The members that an instance names."""
         number, chosen = key[0], self.chosen[key]
         if number not in self.patterns:
-            self.patterns[number] = members_in([template.body], self.terms.sorts)
+            self.patterns[number] = self.terms.members_in(template.body)
         found = (substituted(p, template.bound, chosen) for p in self.patterns[number])
-        return [t for t in found if is_simple(t, DEPTH)]
+        return [t for t in found if self.terms.is_simple(t)]

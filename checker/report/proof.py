@@ -114,6 +114,8 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
     if proof.lemmas:
         counted = ", ".join(c.name.removesuffix("_counted") for c in proof.system.facts.counted)
         yield f"  rests on      the lemmas {' and '.join(proof.lemmas)} for what is counted: {counted}"
+    if proof.system.events:
+        yield "  assumes       that each event obeys its rules and stays within the ranges of its types"
     yield "  leaves out    how large a counter may grow; lints"
     if proof.never:
         yield f"  never         {', '.join(proof.never)}: not enabled in any state of these sizes"
@@ -163,6 +165,8 @@ def _example(e: Example) -> Iterator[str]:
 def reached_text(proof: Proof, r: Result) -> str:
     """What the explorer says of a failed step."""
     found = proof.reached
+    if proof.system.events:
+        return "not looked for: events come in any order"
     if found is None:
         return "not looked for"
     if found.stopped == "no compiler":

@@ -6,9 +6,9 @@ The parameters of a fact stand for every branch, position and token.
 from __future__ import annotations
 
 from kvsan.spec.lang.surface import auxiliary, excess, span
-from kvsan.spec.ownership.facts import entries_are_held  # noqa: F401  # and every fact beside it
 from kvsan.spec.ownership.state import Block, Branch, Pos, Slot
 
+from .ledger_facts import entries_differ  # noqa: F401  # and every fact beside it
 from .tail_copy import COPIED, COPYING, IDLE, WRITING, TailCopy, Token, tail, tail_slot
 
 
@@ -35,19 +35,6 @@ def entries_reach_length(s: TailCopy, r: Branch, p: Pos) -> bool:
     """
     start = p * s.block_size[r]
     return (s.table[r, p] is not None) == (start < s.length[r] or (s.phase[r] == WRITING and start == s.length[r]))
-
-
-@auxiliary
-def entries_differ(s: TailCopy, r: Branch, p: Pos, q: Pos) -> bool:
-    """No table names a block twice.
-
-    Source: ours.
-    Catches: a new block that was not new.
-    Except: none.
-    Deviates: none.
-    """
-    b = s.table[r, p]
-    return b is None or p == q or s.table[r, q] != b
 
 
 @auxiliary

@@ -5,7 +5,7 @@ The parameters of a fact stand for every branch, block, position and so on.
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import auxiliary
+from kvsan.spec.lang.surface import auxiliary, empty
 
 from .counts import owners_counted, places_counted  # noqa: F401  # facts of every design too
 from .state import Block, Branch, Ownership, Pos
@@ -37,12 +37,36 @@ def held_is_not_queued(s: Ownership, b: Block) -> bool:
 
 
 @auxiliary
-def spot_is_an_entry(s: Ownership, r: Branch, b: Block) -> bool:
-    """Where a branch holds a block, its spot is a position that names the block.
+def filling_is_held(s: Ownership, r: Branch, b: Block) -> bool:
+    """A block that a pending copy fills is held.
 
     Source: ours.
-    Catches: a spot that outlives its entry.
+    Catches: a target freed under its copy.
     Except: none.
-    Deviates: a block that a branch holds at several positions has the spot set last.
+    Deviates: none.
     """
-    return s.places[r, b] == 0 or s.table[r, s.spot[r, b]] == b
+    return not s.filling[r, b] or s.held[b]
+
+
+@auxiliary
+def pinned_is_held(s: Ownership, b: Block) -> bool:
+    """A pinned block is held.
+
+    Source: ours; the standing form of what `free_once` says of pins.
+    Catches: a block freed under a pin.
+    Except: none.
+    Deviates: none.
+    """
+    return s.keeps[b] == 0 or s.held[b]
+
+
+@auxiliary
+def lone_owner_agrees_with_nobody(s: Ownership, b: Block) -> bool:
+    """A block with at most one owner has no agreed slots.
+
+    Source: ours.
+    Catches: agreement that outlives the owners who agreed.
+    Except: none.
+    Deviates: none.
+    """
+    return s.owners[b] > 1 or s.agreed[b] == empty()
