@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kvsan.checker.explore.design import find, scoped
-from kvsan.checker.explore.explore import Exploration, explore, prepare
+from kvsan.checker.explore.explore import Prepared, explore, prepare
+from kvsan.checker.explore.module import build
+from kvsan.checker.explore.search import search as compiled_search
 from kvsan.spec.designs.catalog import PREFIX_COW, Mutant
 from kvsan.spec.designs.prefix_cow import Mutant as Switch
 from plain_search import search
@@ -44,18 +46,19 @@ COUNTS = {
 """States, transitions and depth of the whole scope, without a symmetry."""
 
 
-def explored(scope: str, **changes: str) -> Exploration:
+def prepared(scope: str, mutant: str = "", symmetry: str = "none") -> Prepared:
     pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
     design = find("prefix_cow")
-    return explore(prepare(design, scoped(design, changes, scope), "none"))
+    return prepare(design, scoped(design, scope=scope, mutant=mutant), symmetry)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", COUNTS)
 def test_a_named_scope_breaks_nothing(scope: str) -> None:
-    found = explored(scope)
-    assert found.verdict == "HOLDS"
+    found = explore(prepared(scope))
     assert (found.states, found.transitions, found.depth) == COUNTS[scope]
+    assert found.verdict == "HOLDS"
+    assert found.judged["view_intact"] == found.states
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -65,6 +68,27 @@ def test_a_mutant_is_caught_by_its_rule_and_by_no_other_before(mutant: Mutant) -
     lengths = {rule: len(steps) for rule, steps in found.violations.items()}
     assert lengths[mutant.rule] == mutant.steps == min(lengths.values())
     assert "view_intact" not in lengths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", PREFIX_COW.mutants, ids=lambda m: m.name)
+def test_no_way_of_a_mutant_that_breaks_no_rule_spoils_a_view(mutant: Mutant) -> None:
+    """Not only the shortest ways: every state that no rule forbids is searched."""
+    made = prepared(mutant.scope, mutant.name, "blocks")
+    begun = [start.state for start in made.begun]
+    found = compiled_search(made.model, made.generated, build(made.generated.source), begun, stop=False)
+    broken = {made.generated.judges[f.judge].rule for f in found.failures}
+    assert found.stopped == ""
+    assert mutant.rule in broken
+    assert not broken & {"view_intact", "defined"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", ["END_FREES_AT_ONCE", "COPY_ENDS_NOT_FENCED", "FENCE_TOO_EARLY"])
+def test_on_one_stream_nothing_needs_a_fence(mutant: str) -> None:
+    """vLLM gives blocks back at once there: whatever uses them next is queued behind the step."""
+    found = search(PREFIX_COW, PREFIX_COW.at(blocks=2, mutant=mutant))
+    assert found.violations == {}
 
 
 def test_every_mutant_of_the_design_is_in_the_catalog() -> None:
