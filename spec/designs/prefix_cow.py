@@ -236,7 +236,7 @@ def retain_ends(s: PrefixCow, old_tail: Block, new_tail: Block) -> None:
     if s.mutant != SOURCE_NOT_RETAINED:
         retain(s, BUILT, old_tail, COPY)
     retain(s, BUILT, new_tail, COPY)
-    if s.mutant == PIN_TWICE:
+    if s.mutant == PIN_TWICE and s.keeps[old_tail] == 1:
         pin(s, old_tail, s.keeper, KEEP, COPY)
 
 
