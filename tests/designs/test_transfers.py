@@ -47,13 +47,19 @@ def test_one_request_breaks_nothing_and_can_do_its_job(
 
 
 @pytest.mark.slow
-def test_two_requests_share_what_a_transfer_moves_and_break_nothing() -> None:
+@pytest.mark.parametrize(
+    ("scope", "counts", "seen"),
+    [("", (9640, 48888, 27), EVERY), ("tiers_raced", (361413, 2423113, 39), EVERY | {"can_come_back"})],
+)
+def test_two_requests_share_what_transfers_move_and_break_nothing(
+    scope: str, counts: tuple[int, int, int], seen: set[str]
+) -> None:
     pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
     design = find("transfers")
-    found = explore(prepare(design, scoped(design)))
+    found = explore(prepare(design, scoped(design, scope=scope)))
     assert found.verdict == "HOLDS"
-    assert (found.states, found.transitions, found.depth) == (9640, 48888, 27)
-    assert {name for name, depth in found.witnesses.items() if depth is not None} == EVERY
+    assert (found.states, found.transitions, found.depth) == counts
+    assert {name for name, depth in found.witnesses.items() if depth is not None} == seen
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
