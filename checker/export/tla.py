@@ -13,7 +13,7 @@ from kvsan.checker.explore.model import Start
 from kvsan.checker.export.bounds import Bounds
 from kvsan.checker.export.names import Names
 from kvsan.checker.export.subject import Subject, doc_lines, settings_text
-from kvsan.checker.export.tla_expr import OPEN, WIDTH, Expressions, after
+from kvsan.checker.export.tla_expr import OPEN, WIDTH, Expressions, Text, after
 from kvsan.checker.export.tla_let import NONE, Definition, bullets, let, record, tidy, verdict
 from kvsan.checker.export.tla_step import Statements, constant_row
 from kvsan.checker.export.tla_types import Types
@@ -40,19 +40,23 @@ Within(index, keys) == CHOOSE key \\in {index} : key \\in keys""",
     "Row": """\\* The keys of a row whose entries are not the default.
 Row(entries, absent) == {key \\in DOMAIN entries : entries[key] # absent}""",
     "Fold": """\\* One turn for each key, in any order: the result does not depend on it.
-Fold(Turn(_, _), first, keys) ==
-  LET after[left \\in SUBSET keys] ==
-        IF left = {} THEN first
-        ELSE LET key == CHOOSE k \\in left : TRUE IN Turn(after[left \\ {key}], key)
-  IN  after[keys]""",
+Fold(Turn(_, _), outset, keys) ==
+  LET turned[left \\in SUBSET keys] ==
+        IF left = {} THEN outset
+        ELSE LET key == CHOOSE k \\in left : TRUE IN Turn(turned[left \\ {key}], key)
+  IN  turned[keys]""",
     "FoldUp": """\\* One turn for each key, from the smallest on.
-FoldUp(Turn(_, _), first, keys) ==
-  LET after[left \\in SUBSET keys] ==
-        IF left = {} THEN first
+FoldUp(Turn(_, _), outset, keys) ==
+  LET turned[left \\in SUBSET keys] ==
+        IF left = {} THEN outset
         ELSE LET key == CHOOSE k \\in left : \\A other \\in left : other <= k
-             IN  Turn(after[left \\ {key}], key)
-  IN  after[keys]""",
+             IN  Turn(turned[left \\ {key}], key)
+  IN  turned[keys]""",
 }
+
+LOCALS = {"a", "b", "option", "value", "index", "keys", "key", "entries", "absent", "Turn", "outset"}
+LOCALS |= {"turned", "left", "k", "other"}
+"""The names within those operators: a name of the whole module may be none of them, a name within a step may."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def tla(subject: Subject, exchangeable: tuple[str, ...] = ()) -> Tla:
 class _Module:
     def __init__(self, subject: Subject, exchangeable: tuple[str, ...]) -> None:
         self.subject, self.exchangeable, self.model = subject, exchangeable, subject.model
-        self.taken = Names(set(WORDS.split()))
+        self.taken = Names(set(WORDS.split()) | LOCALS)
         spec = subject.design.spec
         self.name = self.taken.new(spec.state)
         self.types = Types(spec.sorts, subject.sizes, self.taken)
@@ -88,7 +92,7 @@ class _Module:
         keys = {k for v in self.subject.variables.values() for k in v.keys}
         domains = {t: self.types.domain(t) for t in {*types, *keys, *(ir.SortType(s) for s in self.types.sorts)}}
         bounds = Bounds(self.subject.sizes)
-        taken, now = self.taken.inner(), dict(self.called)
+        taken, now = Names(self.taken.taken - LOCALS), dict(self.called)
         return Expressions(spec.variables, domains, self.types.members, bounds, taken, now, self.helpers)
 
     # --- the parts ----------------------------------------------------------------------------------------------------
@@ -183,7 +187,7 @@ class _Module:
         lines = [comment(doc_lines(action)), f"{name}{call} =="]
         for guard in action.guard:
             for part in guard.items if isinstance(guard, ir.And) else (guard,):
-                lines += after("  /\\ ", text.text(part).lines)
+                lines += after("  /\\ ", guarded(text.text(part)))
         statements = Statements(text, self.subject.design.spec.variables, frozenset(self.subject.variables))
         statements.block(action.effects)
         changed = [v for v, now in text.now.items() if now != self.called[v]]
@@ -262,6 +266,11 @@ class _Module:
             "\n".join([*lines, "\\* A state in which nothing is left to do is a legal end.", "CHECK_DEADLOCK FALSE"])
             + "\n"
         )
+
+
+def guarded(text: Text) -> list[str]:
+    """A guard as a value: TLC takes each part of a disjunction within a step for a step of its own."""
+    return text.lines if text.hold < OPEN else after("(", text.lines, ") = TRUE")
 
 
 def unchanged(names: list[str]) -> list[str]:

@@ -40,12 +40,12 @@ Within(index, keys) == CHOOSE key \in {index} : key \in keys
 Row(entries, absent) == {key \in DOMAIN entries : entries[key] # absent}
 
 \* One turn for each key, from the smallest on.
-FoldUp(Turn(_, _), first, keys) ==
-  LET after[left \in SUBSET keys] ==
-        IF left = {} THEN first
+FoldUp(Turn(_, _), outset, keys) ==
+  LET turned[left \in SUBSET keys] ==
+        IF left = {} THEN outset
         ELSE LET key == CHOOSE k \in left : \A other \in left : other <= k
-             IN  Turn(after[left \ {key}], key)
-  IN  after[keys]
+             IN  Turn(turned[left \ {key}], key)
+  IN  turned[keys]
 
 TypeOK ==
   /\ alive \in [Branch -> BOOLEAN]
