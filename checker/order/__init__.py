@@ -3,6 +3,7 @@
 clocks     happens-before between host threads and streams
 history    the accesses of each block that may still race
 attention  what branches read, without touching each block at each step
+judge      what an access meets: a race, or slots nobody wrote
 analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
 witness    a log in which a race goes wrong

@@ -13,6 +13,9 @@ from typing import NamedTuple
 Known = dict[int, int]
 """Timeline -> the count up to which it is known."""
 
+Here = tuple[int, int, Known]
+"""A place: a timeline's number, the count there, and what was known there."""
+
 KEPT_OPS = 4096
 
 APART = "no stream"
@@ -54,21 +57,21 @@ class Point(NamedTuple):
 
 
 class Op:
-    """A launch that may still run. epoch, thread: when and by whom it was last seen to be running."""
+    """A launch that may still run."""
 
-    __slots__ = ("done", "epoch", "point", "thread")
+    __slots__ = ("done", "point")
 
     def __init__(self, point: Point) -> None:
-        self.point, self.done, self.epoch = point, False, -1
-        self.thread: Hashable | None = None
+        self.point, self.done = point, False
 
 
 class Clocks:
-    """The timelines of one log. `launch` sets `now`, `at` and `known`: where the accesses of an event happen.
+    """The timelines of one log. `launch` sets `here`, where the accesses of an event happen.
 
-    epoch changes when a thread may have learned something: within one, an op id names one launch. waited: stream,
-    thread and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy:
-    the stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other.
+    fresh: where the launch of an op is (by thread and op where a thread is named), as long as no thread has learned
+    anything: until then the id names that launch. waited: stream, thread and their timelines of the latest launch,
+    where the thread waited for it and did nothing else since. legacy: the stream that joins all others, CUDA's legacy
+    default, where there is one. one_thread: the log names no other.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -83,11 +86,10 @@ class Clocks:
         self.events: dict[Hashable, Point] = {}
         self.channels: dict[Hashable, list[Point]] = {}
         self.handed: dict[int, Point] = {}
-        self.epoch = 0
+        self.fresh: dict[Hashable, Here] = {}
         self.waited: tuple[Hashable, Hashable, Timeline, Timeline] | None = None
         self.only = self.thread(None) if one_thread else None
-        self.now = self.at = 0
-        self.known: Known = {}
+        self.here: Here = (0, 0, {})
 
     # --- timelines ----------------------------------------------------------------------------------------------------
 
@@ -145,7 +147,7 @@ class Clocks:
 
     def _hear(self, host: Timeline, number: int, count: int, known: Known) -> None:
         """A thread learns that a stream has got so far."""
-        self.epoch += 1
+        self.fresh.clear()
         self.waited = None
         if host.known.get(number, 0) < count:
             host.learn(number, count, known)
@@ -163,19 +165,19 @@ class Clocks:
             lane.count += 1
             host.known[lane.number] = lane.count
             host.version += 1
-            self.now, self.at, self.known = lane.number, lane.count, lane.known
+            self.here = (lane.number, lane.count, lane.known)
             return
         host = self.thread(thread)
         if op is None:
             if stream is None:
                 self.waited = None
                 host.count += 1
-                self.now, self.at, self.known = host.number, host.count, host.known
+                self.here = (host.number, host.count, host.known)
                 return
             lane = self.stream(stream)
             told = lane.heard == (host.number, host.version, host.count)
             self._enqueue(lane, host)
-            self.now, self.at, self.known = lane.number, lane.count, lane.known
+            self.here = (lane.number, lane.count, lane.known)
             lane.shared = True
             if told and self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
                 self._follow(host, lane)
@@ -189,8 +191,9 @@ class Clocks:
             self._enqueue(lane, host)
             lane.shared = True
             running = self._keep(op, Op(Point(lane.number, lane.count, lane.known)))
-        self.now, self.at, self.known = running.point
-        running.epoch, running.thread = self.epoch, thread
+        point = running.point
+        self.here = (point.number, point.upto, point.known)
+        self.fresh[op if thread is None else (thread, op)] = self.here
 
     def _follow(self, host: Timeline, lane: Timeline) -> None:
         """The thread waited for the launch that it alone put behind what it knew: it learns one count, no more."""
@@ -208,6 +211,7 @@ class Clocks:
 
     def _sweep(self) -> None:
         """Forget the ops that every thread knows complete. Who hears of one later still learns all that it knew."""
+        self.fresh.clear()
         hosts = list(self.threads.values())
         for op, running in list(self.ops.items()):
             number, count, known = running.point
@@ -221,7 +225,7 @@ class Clocks:
 
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
-        self.epoch += 1
+        self.fresh.clear()
         self.waited = None
         running, host = self.ops.get(op), self.thread(thread)
         if running is not None:
@@ -267,7 +271,7 @@ class Clocks:
 
     def await_(self, thread: Hashable | None, channel: Hashable) -> None:
         host = self.thread(thread)
-        self.epoch += 1
+        self.fresh.clear()
         self.waited = None
         for point in self.channels.get(channel, ()):
             host.learn(*point)
@@ -279,7 +283,7 @@ class Clocks:
         host, former = self.thread(thread), self.handed.get(block)
         if former is not None and former.number != host.number:
             host.learn(*former)
-            self.epoch += 1
+            self.fresh.clear()
         self.handed[block] = self._point(host)
 
     def _point(self, host: Timeline) -> Point:

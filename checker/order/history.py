@@ -7,14 +7,17 @@ A race reported taints its block, whose accesses are then forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvsan.spec.ownership.accesses import COPYING, ORDER_RULES, WRITING, Use, rule_between, rule_within
 from kvsan.spec.ownership.rules import no_reuse_in_flight
 
 from .clocks import Clocks, Known
+
+if TYPE_CHECKING:
+    from .attention import Row
 
 USES = len(Use)
 
@@ -32,6 +35,7 @@ COPIES = [Use(u) in COPYING for u in range(USES)]
 
 
 NOBODY, MIXED = -2, -1
+NOTHING: Known = {}
 FORMER = 1 << USES
 NO_REUSE = ORDER_RULES.index(no_reuse_in_flight)
 
@@ -68,33 +72,48 @@ class Race:
 
 
 class Block:
-    """What is kept of a block. life: counts its allocs. lane: the timeline of its accesses, MIXED where they differ.
+    """What is kept of a block. life: counts its allocs. lane, at: a place that every access comes before or is at, so
+    that who comes after that place comes after them all; lane is MIXED where there is none such.
 
     union: the slots of all accesses. seen: a bit for each use that occurs among them, and FORMER where one is of a
-    former life; with `lane` it tells that a read has nothing to fear, and what was judged. holders: see `attention`.
+    former life. holders: the table entries that hold it, by row and position, see `attention`.
     """
 
-    __slots__ = ("accesses", "holders", "lane", "life", "seen", "union")
+    __slots__ = ("accesses", "at", "holders", "lane", "life", "seen", "union")
 
     def __init__(self) -> None:
         self.accesses: list[Kept] = []
-        self.lane, self.life, self.seen, self.union = NOBODY, 0, 0, 0
-        self.holders: dict[int, int] = {}
+        self.lane, self.at, self.life, self.seen, self.union = NOBODY, 0, 0, 0, 0
+        self.holders: dict[tuple[int, int], tuple[Row, int, int, int]] = {}
 
     def keep(self, accesses: list[Kept]) -> None:
-        """These are all."""
-        self.accesses, self.lane, self.seen, self.union = accesses, NOBODY, 0, 0
-        for mask, lane, _, life, use, _, _ in accesses:
+        """Of the accesses so far, only these."""
+        self.accesses, self.seen, self.union = accesses, 0, 0
+        for mask, _, _, life, use, _, _ in accesses:
             self.union |= mask
             self.seen |= 1 << use | (FORMER if life != self.life else 0)
-            self.lane = lane if self.lane in (NOBODY, lane) else MIXED
+        if not accesses:
+            self.lane, self.at = NOBODY, 0
+        elif self.lane == MIXED and len({a[1] for a in accesses}) == 1:
+            self.lane, self.at = accesses[0][1], max(a[2] for a in accesses)
+
+    def reach(self, lane: int, at: int, known: Known) -> None:
+        """An access was added there, where so much was known."""
+        if self.lane == lane:
+            if self.at < at:
+                self.at = at
+        elif self.lane == NOBODY or known.get(self.lane, 0) >= self.at:
+            self.lane, self.at = lane, at
+        else:
+            self.lane = MIXED
 
 
 class History:
-    """The accesses of each block. `races` is drained by the caller; `checked` counts judged pairs by rule number."""
+    """The accesses of each block. `races` is drained by the caller, whom `wake` calls; `checked` counts judged pairs by
+    rule number. tally: how many reads had nothing to fear, by what their blocks had `seen` of the slots they read."""
 
-    def __init__(self, clocks: Clocks) -> None:
-        self.clocks = clocks
+    def __init__(self, clocks: Clocks, wake: Callable[[], None]) -> None:
+        self.clocks, self.wake = clocks, wake
         self.blocks: dict[int, Block] = {}
         self.races: list[Race] = []
         self.pairs = [0] * len(ORDER_RULES)
@@ -110,10 +129,11 @@ class History:
         """The block's next life: what is kept is of a former one, and what all that follows comes after is judged."""
         block = self.block(number)
         block.life += 1
-        if block.accesses:
+        accesses = block.accesses
+        if accesses:
             settled = self.clocks.settled
-            left = [a for a in block.accesses if not settled(a[1], a[2])]
-            self.pairs[NO_REUSE] += len(block.accesses) - len(left)
+            left = [] if settled(block.lane, block.at) else [a for a in accesses if not settled(a[1], a[2])]
+            self.pairs[NO_REUSE] += len(accesses) - len(left)
             block.keep(left)
 
     def forget(self, number: int) -> None:
@@ -121,8 +141,8 @@ class History:
 
     @property
     def checked(self) -> list[int]:
-        """How many pairs were judged, by the number of the rule. A read that finds all accesses of a block on its own
-        timeline is counted once for each kind of pair there."""
+        """How many pairs were judged, by the number of the rule. A read that comes after all accesses of a block is
+        counted once for each kind of pair there."""
         total = list(self.pairs)
         for seen, count in enumerate(self.tally):
             for use in range(USES) if count else ():
@@ -133,15 +153,15 @@ class History:
     def read(self, number: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
         """A read that is judged now and kept."""
         self.judge(number, mask, use, line, op, None)
-        self.keep_read(number, mask, use, self.clocks.now, self.clocks.at, line, op)
+        now, at, _ = self.clocks.here
+        self.keep_read(number, mask, use, now, at, line, op)
 
     def judge(self, number: int, mask: int, use: int, line: int, op: Hashable | None, branch: int | None) -> None:
         """Compare a read with the writes before it."""
         block = self.blocks.get(number)
         if block is None:
             return
-        clocks = self.clocks
-        now, at, known = clocks.now, clocks.at, clocks.known
+        now, at, known = self.clocks.here
         for a in block.accesses:
             touched, lane, when, life, former, _, _ = a
             if touched & mask and WRITES[former]:
@@ -165,12 +185,13 @@ class History:
             else:
                 kept.append(a)
         kept.append((mask, lane, at, block.life, use, line, op))
+        now, when, known = self.clocks.here
+        block.reach(lane, at, known if (lane, at) == (now, when) else NOTHING)
         block.keep(kept)
 
     def cover(self, block: Block, number: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
         """Compare a write with every access before it; it stands for those to its slots."""
-        clocks = self.clocks
-        now, at, known = clocks.now, clocks.at, clocks.known
+        now, at, known = self.clocks.here
         kept: list[Kept] = []
         for a in block.accesses:
             touched, lane, when, life, former, _, _ = a
@@ -201,19 +222,20 @@ class History:
     def _race(
         self, rule: int, number: int, a: Kept, mask: int, use: int, line: int, op: Hashable | None, branch: int | None
     ) -> None:
-        clocks = self.clocks
+        now, at, known = self.clocks.here
         shared = a[0] & mask
         earlier = Access(shared, *a[1:])
-        later = Access(shared, clocks.now, clocks.at, self.blocks[number].life, use, line, op)
-        self.races.append(Race(rule, number, earlier, later, clocks.known, branch))
+        later = Access(shared, now, at, self.blocks[number].life, use, line, op)
+        self.races.append(Race(rule, number, earlier, later, known, branch))
+        self.wake()
 
     def against_attention(
         self, number: int, reads: Iterable[Kept], use: int, line: int, op: Hashable | None, branch: int
     ) -> None:
         """Compare a write with the attention of a branch whose table still holds the block; masks: what both touch."""
-        clocks = self.clocks
+        now, _, known = self.clocks.here
         rule = BETWEEN[True][Use.ATTENTION][use]
         for a in reads:
-            if a[1] != clocks.now and clocks.known.get(a[1], 0) < a[2]:
+            if a[1] != now and known.get(a[1], 0) < a[2]:
                 self._race(rule, number, a, a[0], use, line, op, branch)
             self.pairs[rule] += 1

@@ -67,7 +67,7 @@ def possible_first(log: Log, found: Violation, replay: Replay) -> Events | None:
                 return None
             replay.perform([(line, event)])
             if line == found.earlier:
-                number, count = clocks.now, clocks.at
+                number, count, _ = clocks.here
                 if clocks.timelines[number] in clocks.threads.values():
                     return None
             host = clocks.thread(event.thread)

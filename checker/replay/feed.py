@@ -65,7 +65,7 @@ class Feed:
         self.named_lately: set[int] = set()
         self.stale_pins: Counter[tuple[int, int]] = Counter()
         self.forget()
-        self.handlers: dict[type, Callable[[Any], None]] = {
+        self.handlers: dict[type, Callable[[Any], object]] = {
             record: getattr(self, "on_" + name, self.ignore) for name, record in ev.EVENT_TYPES.items()
         }
 
@@ -346,30 +346,37 @@ class Feed:
 
     # --- contents -----------------------------------------------------------------------------------------------------
 
-    def on_write(self, e: ev.Write) -> None:
+    def on_write(self, e: ev.Write) -> int:
+        """Returns the one block, where a branch writes it; else NONE."""
         lo, hi = e.slots
         if e.branch is None:
             assert e.holder is not None
             h = self.holder(e.holder)
             for b in self.several(e.block, e.pool):
                 self.do["write_inbound"](h, b, lo, hi)
-            return
+            return NONE
         branch, raw = e.branch, e.block
         first, last = (NONE, NONE) if e.tokens is None else e.tokens
         r, me = self.row(branch, e.group), self.holders.get(branch, NONE)  # pins under a branch's name are its own
         if type(raw) is int and e.pool is None and raw != self.null:  # the hot path of most logs
-            self.write(r, self.block(raw), lo, hi, first, last, me)
-            return
+            b = self.block(raw)
+            self.write(r, b, lo, hi, first, last, me)
+            return b
         for b in self.several(raw, e.pool):
             self.write(r, b, lo, hi, first, last, me)
+        return NONE
 
-    def on_read(self, e: ev.Read) -> None:
+    def on_read(self, e: ev.Read) -> int:
+        """Returns the row that is read, NONE where a holder reads."""
         if e.branch is not None:
-            self.read(self.row(e.branch, e.group), NONE if e.upto is None else e.upto)
-        elif e.block is not None and e.holder is not None:
+            r = self.row(e.branch, e.group)
+            self.read(r, NONE if e.upto is None else e.upto)
+            return r
+        if e.block is not None and e.holder is not None:
             h = self.holder(e.holder)
             for b in self.several(e.block, e.pool):
                 self.do["read_outbound"](h, b)
+        return NONE
 
     def on_copy(self, e: ev.Copy) -> None:
         lo, hi = e.slots
