@@ -49,7 +49,11 @@ def test_one_request_breaks_nothing_and_can_do_its_job(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scope", "counts", "seen"),
-    [("", (9640, 48888, 27), EVERY), ("tiers_raced", (361413, 2423113, 39), EVERY | {"can_come_back"})],
+    [
+        ("", (9640, 48888, 27), EVERY),
+        ("two_transfers", (1008388, 7307457, 40), EVERY),
+        ("tiers_raced", (361413, 2423113, 39), EVERY | {"can_come_back"}),
+    ],
 )
 def test_two_requests_share_what_transfers_move_and_break_nothing(
     scope: str, counts: tuple[int, int, int], seen: set[str]
