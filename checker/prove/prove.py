@@ -11,6 +11,7 @@ from kvsan.checker.prove.induction import Result, induction
 from kvsan.checker.prove.initial import broken_at_start
 from kvsan.checker.prove.reach import Reached, reach
 from kvsan.checker.prove.system import System
+from kvsan.spec.lang.symbolic import Entangled
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Proof:
 
     results: every rule and fact at every action. start: facts that a start state breaks, with the initial step. never:
     actions that these sizes never enable. lemmas: what the counters rest on. reached: what the explorer says of the
-    steps that failed. left: actions that the time did not reach.
+    steps that failed. left: actions that were not tried, and why.
     """
 
     system: System
@@ -28,7 +29,7 @@ class Proof:
     never: list[str] = field(default_factory=list)
     lemmas: tuple[str, ...] = ()
     reached: Reached | None = None
-    left: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -66,13 +67,17 @@ def prove(
         if actions and action.name not in actions:
             continue
         if time.monotonic() - begun > budget or (first and proof.failed):
-            proof.left.append(action.name)
+            proof.left[action.name] = "no time"
             continue
         tell(action.name)
         ms, until = int(timeout * 1000), time.perf_counter() + budget - (time.monotonic() - begun)
-        results, enabled = induction(
-            action, system.facts, system.variables, system.sizes, ms, system.events, until, first
-        )
+        try:
+            results, enabled = induction(
+                action, system.facts, system.variables, system.sizes, ms, system.events, until, first
+            )
+        except Entangled as tie:
+            proof.left[action.name] = str(tie)
+            continue
         proof.results += results
         if not enabled:
             proof.never.append(action.name)

@@ -119,8 +119,8 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
     yield "  leaves out    how large a counter may grow; lints"
     if proof.never:
         yield f"  never         {', '.join(proof.never)}: not enabled in any state of these sizes"
-    if proof.left:
-        yield f"  left          {', '.join(proof.left)}: no time"
+    for action, why in proof.left.items():
+        yield f"  left          {action}: {why}"
     queries = sum(r.queries for r in proof.results)
     yield f"  took          {proof.seconds:.1f} s, {queries} queries"
     yield _verdict(proof)

@@ -187,18 +187,6 @@ def tokens_are_right(s: PagedCow, r: Branch, p: Pos) -> bool:
 
 
 @auxiliary
-def nothing_is_stale(s: PagedCow, r: Branch) -> bool:
-    """No token of a branch was rolled back: nobody speculates.
-
-    Source: ours.
-    Catches: a rollback in a design that has none.
-    Except: none.
-    Deviates: none.
-    """
-    return s.stale_to[r] == 0
-
-
-@auxiliary
 def work_is_ordered(s: PagedCow, q: Branch) -> bool:
     """Each stream is ordered after every step under way, and after every copy but where the host waits for it.
 
