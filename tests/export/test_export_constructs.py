@@ -1,4 +1,4 @@
-"""Every construct of the language means the same to SPIN, to TLC and to the explorer, whether a design uses it or not.
+"""Every construct of the language means the same to SPIN, to TLC and to both searches, whether a design uses it or not.
 
 The events of the specification that uses every construct (`tests/lang/specs/constructs.py`) become the steps of
 machines. Each machine stops after so many steps, and its guards keep every step within its domain.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.explore.design import Design, find, scoped
-from kvsan.checker.explore.explore import explore, prepare
+from kvsan.checker.explore.explore import Exploration, explore, explore_plainly, prepare
 from kvsan.checker.export.promela import promela
 from kvsan.checker.export.subject import subject
 from kvsan.checker.export.tla import tla
@@ -150,6 +150,23 @@ def test_both_checkers_count_the_states_that_the_explorer_counts(group: str, che
         assert (found.states, found.transitions, found.broken) == (ours.states, ours.transitions, "")
 
 
+def counted(found: Exploration) -> tuple[object, ...]:
+    ways = [(f.rule, [s.text for s in f.steps]) for f in (*found.violations, *found.lints)]
+    return found.levels, found.fan, found.actions, found.judged, found.witnesses, ways
+
+
+@pytest.mark.parametrize(("group", "fuel"), [("rows", 3), ("cells", 3), ("colors", 1)])
+def test_the_search_by_the_interpreter_counts_the_states_that_the_compiled_one_counts(
+    group: str, fuel: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    design = machine(group, tmp_path, fuel, *STEPS[group][1:])
+    made = prepare(design, scoped(design), "none", without=JUDGED)
+    ours = explore(made)
+    assert (ours.verdict, ours.depth) == ("HOLDS", fuel)
+    assert counted(ours) == counted(explore_plainly(made))
+
+
 RISKY = {
     "none": (1, step("unwrap", "r: Row", "s.owner[some(s.table[r, 0])] = r")),
     "place": (1, step("beyond", "c: Cell", "s.strip[s.count[c]] = 1")),
@@ -158,6 +175,23 @@ RISKY = {
     "zero": (1, step("divide", "c: Cell", "s.strip[0] = 1 // s.count[c]")),
 }
 """Steps that leave their domain somewhere."""
+TOLD = {
+    "none": "`some` of None",
+    "place": "an index of `strip` is out of range",
+    "range": "`count` gets a value out of its range",
+    "set": "`marks` gets a value out of its range",
+    "zero": "a division by zero",
+}
+
+
+@pytest.mark.parametrize("group", RISKY)
+def test_what_leaves_its_domain_is_told_by_both_searches_at_the_same_step(group: str, tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    design = machine(group, tmp_path, *RISKY[group])
+    made = prepare(design, scoped(design), "none", without=JUDGED)
+    (ours,), (plain,) = explore(made).violations, explore_plainly(made).violations
+    assert (ours.rule, [s.text for s in ours.steps]) == (plain.rule, [s.text for s in plain.steps])
+    assert ours.message.endswith(TOLD[group])
 
 
 @pytest.mark.slow
