@@ -2,8 +2,9 @@
 two accesses happen the wrong way round. `run` events mark where launches happen.
 
 The host's events stay in the order of the log; what the earlier access precedes is put behind the later one, or left
-out where it is a thread's. Then events are taken out as long as the replay reports the same breach. Only an access on a
-stream can be late: where the earlier one is a thread's own, there is no witness.
+out where it is a thread's. Then events are taken out as long as the replay reports the same breach. Where the earlier
+access is a thread's own, it comes last in the witness, and the replay reports the block there, or at the other access.
+Slots that nobody wrote need no other order: the witness is what of the log is needed to read them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kvsan.checker.replay.outcome import Violation
 from kvsan.checker.replay.recorded import recorded_kinds
 from kvsan.checker.replay.replay import Replay
 from kvsan.checker.replay.wording import event_fields
+from kvsan.spec.ownership.accesses import ORDER_RULES
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap, Log
 from msgspec import structs
@@ -27,7 +29,7 @@ Events = list[ev.Event]
 
 def witness(log: Log, found: Violation) -> Events | None:
     """The events of a witness of a race that `check` found in the log, the header aside; None where there is none."""
-    if log.header is None or found.earlier is None:
+    if log.header is None or found.rule not in {rule.name for rule in ORDER_RULES}:
         return None
     occurring, reads = occurring_kinds(log, lambda _: False)
     recorded = recorded_kinds(occurring, log.header.complete, reads)
@@ -36,55 +38,59 @@ def witness(log: Log, found: Violation) -> Events | None:
     def fresh() -> Replay:
         return Replay(header, recorded, occurring, one_thread=one_thread)
 
-    kept = possible_first(log, found, fresh())
-    if kept is None:
+    kept, moved = possible_first(log, found, fresh())
+    if not kept:
         return None
-    last = kept[-1]
+    fixed = [kept[-1]] if moved is None else [kept[-1], moved]
+    kept += fixed[1:]
 
-    def same(events: Events) -> bool:
+    def breaches(events: Events) -> list[tuple[str, str | None, dict[str, object]]]:
         replay = fresh()
         replay.perform([*enumerate(events, 2)])
-        return [(f.violation.rule, f.violation.block, f.violation.event) for f in replay.findings] == [
-            (found.rule, found.block, event_fields(last))
-        ]
+        return [(f.violation.rule, f.violation.block, f.violation.event) for f in replay.findings]
 
-    if not same(kept):
+    wanted = [(found.rule, found.block, event_fields(kept[-1]))]
+    told = breaches(kept)
+    if (moved is None and told != wanted) or [block for _, block, _ in told] != [found.block]:
         return None
-    made = scheduled(minimal(kept, same), fresh())
+    kept = minimal(kept, lambda events: breaches(events) == told, len(fixed))
+    late = found.earlier is not None and moved is None
+    made = scheduled(kept, fresh()) if late else in_turn(kept)
     return None if made is None else [structs.replace(event, seq=None) for event in made]
 
 
-def possible_first(log: Log, found: Violation, replay: Replay) -> Events | None:
-    """The events up to the later access that need not come after the earlier one, and it."""
+def possible_first(log: Log, found: Violation, replay: Replay) -> tuple[Events, ev.Event | None]:
+    """The events up to the later access that need not come after the earlier one, and it; none where that cannot be
+    told. And the earlier access, where it is a thread's own: the events are then without it."""
     kept: Events = []
+    moved: ev.Event | None = None
     clocks = replay.order.clocks
     number = count = -1
     for batch in log.batches():
         for line, event in batch:
-            if line > found.line:
-                return None
-            if isinstance(event, Gap):
-                return None
+            if line > found.line or isinstance(event, Gap):
+                return [], None
             replay.perform([(line, event)])
+            host = clocks.thread(event.thread)
             if line == found.earlier:
                 number, count, _ = clocks.here
-                if clocks.timelines[number] in clocks.threads.values():
-                    return None
-            host = clocks.thread(event.thread)
-            if number < 0 or line == found.line or host.known.get(number, 0) < count:
+                if number == host.number:
+                    moved = event
+            after = number == host.number or host.known.get(number, 0) >= count
+            if number < 0 or line == found.line or not after:
                 kept.append(event)
             if line == found.line:
-                return kept
-    return None
+                return kept, moved
+    return [], None
 
 
-def minimal(events: Events, same: Callable[[Events], bool]) -> Events:
-    """Take out events, in ever smaller pieces, as long as the breach is the same; the last one stays."""
+def minimal(events: Events, same: Callable[[Events], bool], stay: int) -> Events:
+    """Take out events, in ever smaller pieces, as long as the breach is the same; the last `stay` ones stay."""
     size, trials = max(1, len(events) // 2), 0
     while True:
         at, smaller = 0, False
-        while at < len(events) - 1 and trials < TRIALS:
-            fewer = events[:at] + events[min(at + size, len(events) - 1) :]
+        while at < len(events) - stay and trials < TRIALS:
+            fewer = events[:at] + events[min(at + size, len(events) - stay) :]
             trials += 1
             if same(fewer):
                 events, smaller = fewer, True
@@ -124,6 +130,17 @@ def scheduled(events: Events, replay: Replay) -> Events | None:
         else:
             out.append(ev.Run(op=op))  # type: ignore[arg-type]  # a name, as the log has it
     out += [ev.Run(op=op) for op in behind]  # type: ignore[arg-type]  # the same
+    return out
+
+
+def in_turn(events: Events) -> Events:
+    """The events with `run` behind the last event of each launch."""
+    out: Events = []
+    for i, event in enumerate(events):
+        out.append(event)
+        op = op_of(event)
+        if op is not None and not isinstance(event, ev.Done) and op not in map(op_of, events[i + 1 :]):
+            out.append(ev.Run(op=op))  # type: ignore[arg-type]  # a name, as the log has it
     return out
 
 

@@ -70,6 +70,7 @@ class Model:
         self.owed: dict[object, tuple[object, int]] = {}
         self.lives: dict[int, int] = {}
         self.tables: dict[object, dict[int, int]] = {}
+        self.windows: dict[object, int] = {}
         self.written: dict[int, set[int]] = {}
         self.touches: list[tuple[Touch, Where]] = []
         self.unwritten: list[tuple[int, int]] = []
@@ -111,9 +112,12 @@ class Model:
                 self.tables.setdefault(e["branch"], {})[e["pos"]] = e["block"]
             case "unmap":
                 del self.tables[e["branch"]][e["pos"]]
+            case "window":
+                self.windows[e["branch"]] = e["from"]
             case "finish":
                 self.tables.pop(e["branch"], None)
             case "fork":
+                self.windows[e["branch"]] = self.windows.get(e["parent"], 0)
                 self.tables[e["branch"]] = dict(self.tables[e["parent"]])
             case "write" | "read" | "copy" | "step":
                 self._launch(line, e, thread, here)
@@ -167,7 +171,10 @@ class Model:
             sides = ((src, "source"), (dst, "target"))
             copies.append([Touch(line, part, b, slots, use, self.lives.get(b, 0)) for b, use in sides])
             self.written[dst] = (self.written[dst] - slots) | (self.written[src] & slots)
-        writes = [w[1:] for w in e.get("writes", ())] + ([(e["block"], *e["slots"])] if e["ev"] == "write" else [])
+        writes = [w[1:] for w in e.get("writes", ())]
+        if e["ev"] == "write":
+            blocks = e["block"] if isinstance(e["block"], list) else [e["block"]]
+            writes += [(b, *e["slots"]) for b in blocks]
         for b, lo, hi in writes:
             rest.append(Touch(line, -1, b, frozenset(range(lo, hi)), "write", self.lives.get(b, 0)))
             self.written[b] |= set(range(lo, hi))
@@ -177,7 +184,7 @@ class Model:
         for branch, upto in reads:
             for p, b in self.tables[branch].items():
                 slots = frozenset(range(max(0, min(self.size, upto - p * self.size))))
-                if slots:
+                if slots and p >= self.windows.get(branch, 0):
                     rest.append(Touch(line, -1, b, slots, "attention", self.lives.get(b, 0)))
                     if not slots <= self.written[b]:
                         self.unwritten.append((line, b))

@@ -54,7 +54,7 @@ class Program:
         if self.ops:
             found.append("done")
         if self.tables:
-            found += ["attention", "attention", "finish", "fork", "unmap"]
+            found += ["attention", "attention", "finish", "fork", "unmap", "window"]
         return found
 
     def loose(self) -> list[int]:
@@ -116,6 +116,11 @@ class Program:
             b = self.tables[branch].pop()
             self.add("unmap", branch=branch, pos=len(self.tables[branch]), block=b)
 
+    def do_window(self) -> None:
+        """Positions go out of the window, or come back."""
+        branch = self.pick(self.tables)
+        self.add("window", branch=branch, **{"from": self.pick(range(len(self.tables[branch]) + 1))})
+
     def do_fork(self) -> None:
         parent = self.pick(self.tables)
         self.names += 1
@@ -132,8 +137,11 @@ class Program:
         return b
 
     def do_write(self) -> None:
-        b = self.sole()
-        self.add("write", holder="h", block=b, slots=self.span(), **self.launch())
+        """Of one block, or the same slots of several."""
+        sole = sorted(b for b in self.held if self.owners(b) <= 1)
+        blocks = self.draw(st.lists(st.sampled_from(sole), min_size=1, max_size=2, unique=True))
+        block = blocks[0] if len(blocks) == 1 else blocks
+        self.add("write", holder="h", block=block, slots=self.span(), **self.launch())
 
     def do_transfer(self) -> None:
         self.add("read", holder="h", block=self.pick(sorted(self.held)), slots=self.span(), **self.launch())
@@ -144,7 +152,7 @@ class Program:
         self.add("copy", src=src, dst=dst, slots=self.span(), **self.launch())
 
     def do_step(self) -> None:
-        """Copies of one launch, each into another block, and attention of one branch."""
+        """Copies of one launch, each into another block, then a write of one branch, and attention of one."""
         copies = []
         targets = self.draw(st.lists(st.sampled_from(sorted(self.held)), min_size=1, max_size=2, unique=True))
         for dst in targets:
@@ -153,6 +161,9 @@ class Program:
         self.names += 1
         self.ops.append(f"o{self.names}")
         fields: dict[str, Any] = {"copies": copies} if copies else {}
+        own = [(r, b) for r, table in self.tables.items() for b in table if self.owners(b) == 1]
+        if own and self.draw(st.booleans()):
+            fields["writes"] = [[*self.pick(own), *self.span()]]
         if self.tables and self.draw(st.booleans()):
             branch = self.pick(self.tables)
             if self.tables[branch]:

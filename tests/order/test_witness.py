@@ -58,6 +58,37 @@ def test_copies_of_one_launch_are_exchanged(tmp_path: Path) -> None:
     assert (again.rule, again.block) == (found.rule, found.block)
 
 
+def witness_of(tmp_path: Path, *events: ev.Event) -> tuple[list[ev.Event], list[tuple[str, int]]]:
+    """The witness of the one race of a log, and what the replay says of it."""
+    header = ev.Trace(schema="kvsan/1", engine="test", version="1", discipline="paged_cow", block_size=4, blocks=4)
+    path = write_log(tmp_path / "log.jsonl", header, list(events))
+    (found,) = check(path).violations
+    made = witness(open_log(path), found)
+    assert made is not None
+    told = check(write_log(tmp_path / "witness.jsonl", header, made)).violations
+    return made, [(v.rule, v.line) for v in told]
+
+
+def test_a_threads_own_access_is_late_by_coming_last(tmp_path: Path) -> None:
+    alloc = ev.Alloc(block=1)
+    mine = ev.Write(holder="h", block=1, slots=(0, 4), thread="one")
+    theirs = ev.Read(op="r", holder="h", block=1, slots=(0, 4), stream="s")
+    made, told = witness_of(tmp_path, alloc, ev.Alloc(block=2), mine, ev.Signal(channel="c", thread="one"), theirs)
+    assert made == [alloc, theirs, ev.Run(op="r"), mine]
+    assert told == [("accesses_ordered", 5)]
+
+
+def test_a_read_of_slots_that_nobody_wrote_is_its_own_witness(tmp_path: Path) -> None:
+    alloc, other = ev.Alloc(block=1, branch="a"), ev.Alloc(block=2)
+    admit, entry = ev.Admit(branch="a", tokens=2), ev.Map(branch="a", pos=0, block=1)
+    half = ev.Write(op="w", branch="a", block=1, slots=(0, 1), stream="s")
+    read = ev.Read(op="r", branch="a", upto=2, stream="s")
+    made, told = witness_of(tmp_path, admit, alloc, other, entry, half, read)
+    assert made[-2:] == [read, ev.Run(op="r")]
+    assert other not in made
+    assert [rule for rule, _ in told] == ["read_is_initialised"]
+
+
 def write(op: str, stream: str) -> ev.Write:
     return ev.Write(op=op, holder="h", block=1, slots=(0, 1), stream=stream)
 
