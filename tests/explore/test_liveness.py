@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kvsan.checker.command.explore import Request, run
 from kvsan.checker.explore.design import BadDesign, find, scoped
-from kvsan.checker.explore.liveness import liveness
+from kvsan.checker.explore.liveness import Turn, _Graph, liveness
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 pytest.importorskip("networkx", reason="liveness needs the extra `graph`")
@@ -42,6 +42,28 @@ def test_a_design_that_names_nothing_pending_is_refused() -> None:
         liveness(replace(design, pending=""), scoped(design, TWO))
     with pytest.raises(BadDesign, match="no action jump"):
         liveness(replace(design, fair=("jump",)), scoped(design, TWO))
+
+
+A: Turn = ("finish", 0)
+B: Turn = ("finish", 1)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "steps", "fair"),
+    [
+        ([{A}, {A}], [[(1, None)], [(0, None)]], False),  # it could, without a pause, and is never taken
+        ([{A}, set()], [[(1, None)], [(0, None)]], True),  # it pauses
+        ([{A}, {A}], [[(1, A)], [(0, None)]], True),
+        ([{A}, {A}], [[(1, None), (2, A)], [(0, None)]], False),  # taken, it leads out
+        ([{A, B}, {A, B}], [[(1, A)], [(0, None)]], False),  # each branch's own turn counts
+    ],
+)
+def test_a_run_is_fair_if_what_could_always_be_taken_is_taken(
+    enabled: list[set[Turn]], steps: list[list[tuple[int, Turn | None]]], fair: bool
+) -> None:
+    graph = _Graph.__new__(_Graph)
+    graph.enabled, graph.onward = [frozenset(e) for e in enabled], steps
+    assert graph._is_fair(frozenset({0, 1})) == fair
 
 
 @pytest.mark.slow

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from kvsan.checker.command.review import Request, Telling, gathered, run
 from kvsan.checker.explore.design import find
+from kvsan.checker.explore.mutants import Caught
 from kvsan.checker.report.review.blocks import Details, Diagram, Heading, Items, Paragraph, Table
 from kvsan.checker.report.review.content import document, title
 from kvsan.checker.report.review.diagram import svg
 from kvsan.checker.report.review.markdown import markdown
-from kvsan.checker.report.review.material import Material
+from kvsan.checker.report.review.material import Material, Shown
 from kvsan.checker.report.review.page import page
 
 pytest.importorskip("llvmlite", reason="the searches need the extra `explore`")
@@ -83,6 +84,24 @@ def test_it_tells_what_was_found(material: Material) -> None:
     assert "`append_in_place(r)`" in marked and r"tail\_machine.py:" in marked
     assert "Nothing is proved beyond the scopes" in marked
     assert "`grow`" in marked.split("What is not covered")[-1]  # never enabled in this scope
+
+
+def test_what_is_not_covered_names_each_gap(material: Material) -> None:
+    (name, found), *_ = material.scopes
+    missed = Shown(Caught("forgets", name, None, found, None), "")
+    kinds = ("proved", "failed", "unknown")
+    results = [{"kind": "rule", "rule": kind, "action": f"at_{kind}", "status": kind} for kind in kinds]
+    proof = {"verdict": "UNKNOWN", "fixed": {}, "rests_on": [], "results": results}
+    stopped = replace(found, stopped="the limit of memory", judged={})
+    tidy = find(str(Path(MACHINE).with_name("tidy.py")))
+    other = replace(material, design=tidy, scopes=((name, stopped),), mutants=(missed,), proof=proof)
+    told = markdown(document(other)).split("What is not covered")[-1].replace("\\", "")
+    assert f"The search of {name} ended early: the limit of memory." in told
+    assert "The wrong decision [`forgets`](#mutant-forgets) is not caught as pinned." in told
+    assert "Not proved: `failed` at `at_failed`, `unknown` at `at_unknown`." in told
+    assert "Rules that no step of these scopes is judged by: `clean`." in told
+    before = markdown(document(material)).split("What is not covered")[-1]
+    assert "ended early" not in before and "not caught" not in before and "judged by" not in before
 
 
 def test_the_same_inputs_give_the_same_bytes_but_for_one_line(material: Material) -> None:
