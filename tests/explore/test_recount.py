@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.explore import Exploration, explore, prepare
 from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.recount import count, recounted, variable_of
+from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, run
 from kvsan.spec.lang.symbolic import functional
 
@@ -88,6 +90,21 @@ def test_a_counter_is_stored_where_what_it_counts_is_not_in_the_state() -> None:
     assert [variable_of(f) for f in recounted(model.counted, kept, model.sizes)] == ["places", "owners"]
     del kept["table"]
     assert recounted(model.counted, kept, model.sizes) == ()  # owners are told by places
+
+
+def test_a_counter_is_stored_that_is_not_derived_has_no_room_or_may_be_undefined() -> None:
+    model, _ = made(MISCOUNTED)
+    (fact,), kept = model.counted, {n: model.variables[n] for n in model.working.fields}
+    name = variable_of(fact)
+    assert fact.value is not None and recounted((fact,), kept, model.sizes) == (fact,)
+    assert recounted((fact,), kept | {name: replace(kept[name], derived=False)}, model.sizes) == ()
+    narrow = replace(kept[name], value=ir.NatType("narrow"))
+    for most, counts in ((3, ()), (4, (fact,))):  # of three blocks
+        sizes = replace(model.sizes, limits={**model.sizes.limits, "narrow": most})
+        assert recounted((fact,), kept | {name: narrow}, sizes) == counts
+    one = ir.Const(1, ir.NAT)
+    partial = ir.Compare("==", ir.Arith("//", one, one, ir.NAT), one)
+    assert recounted((replace(fact, value=ir.And((fact.value, partial))),), kept, model.sizes) == ()
 
 
 @pytest.mark.parametrize(
