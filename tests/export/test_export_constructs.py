@@ -159,7 +159,7 @@ LOOP = "for p in row(s.table, r):\n        s.table[{}, p] = {}"
 WHOLE = (
     step("place", "r: Row, p: Place, c: Cell", "s.table[r, p] = c", "s.table[r, p] is None"),
     step("copy", "r: Row, q: Row", LOOP.format("q", "s.table[r, p]")),
-    step("clear", "r: Row, q: Row", LOOP.format("q", "None")),
+    step("clear", "r: Row, q: Row", LOOP.format("q", "None"), "r != q"),
 )
 """Loops over a row that the compiled search does at once, or must not."""
 
@@ -217,6 +217,33 @@ def test_what_leaves_its_domain_is_told_by_both_searches_at_the_same_step(group:
     steps = [s.text for s in plain.steps]
     assert (ours.rule, [s.text for s in ours.steps]) == (plain.rule, steps if group != "guard" else steps[:-1])
     assert ours.message.endswith(TOLD[group])
+
+
+FACTS = """
+
+@invariant
+def in_range(s: Machine) -> bool:
+    \"\"\"Undefined at the start, where a count is 2.\"\"\"
+    return all(s.strip[s.count[c]] < {limit} for c in members(Cell, s) if s.steps == {steps})
+
+
+@witness
+def can_look(s: Machine) -> bool:
+    \"\"\"Undefined too, in every state.\"\"\"
+    return any(s.strip[s.count[c]] == 0 for c in members(Cell, s))
+"""
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(0, "VIOLATED"), (5, "HOLDS")])
+def test_a_fact_that_is_undefined_does_not_hold_and_is_not_seen(steps: int, verdict: str, tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    machine("facts", tmp_path, 1, step("store", "p: Place", "s.strip[p] = 1"))
+    path = tmp_path / f"facts_{steps}.py"
+    path.write_text((tmp_path / "facts.py").read_text() + FACTS.format(limit=4, steps=steps))
+    design = find(f"{path}:Machine")
+    made = prepare(design, scoped(design), "none", without=JUDGED)
+    for found in (explore(made), explore_plainly(made)):
+        assert (found.verdict, found.witnesses["can_look"]) == (verdict, None)
 
 
 @pytest.mark.slow
