@@ -82,7 +82,7 @@ def run(request: Request) -> int:
             request.out.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise Refused(f"{path} cannot be written: {error.strerror}") from error
+            raise Refused(f"{path} cannot be written: {error.strerror}; name a folder of yours") from error
         print(f"kvsan review: wrote {path}", file=sys.stderr)
     return EXITS[verdict_of([found for _, found in material.scopes])]
 

@@ -26,6 +26,8 @@ def check_ending(path: Path) -> None:
     if not path.name.endswith(tuple(ENDINGS)):
         known = ", ".join(f"{ending} ({what})" for ending, what in ENDINGS.items())
         raise Refused(f"--save {path}: the ending says in which form; known are {known}")
+    if not path.parent.is_dir():  # said before the search, not after it
+        raise Refused(f"--save {path}: there is no folder {path.parent}; make it, or name another")
 
 
 def save(
@@ -37,7 +39,7 @@ def save(
     except NoLog as error:
         raise Refused(f"--save: {error}") from error
     except OSError as error:
-        raise Refused(f"--save {path} cannot be written: {error.strerror}") from error
+        raise Refused(f"--save {path} cannot be written: {error.strerror}; name a file in a folder of yours") from error
     then = f"; kvsan check {path}" if path.name.endswith(LOG) else ""
     print(f"kvsan explore: wrote {path}{then}", file=sys.stderr)
 

@@ -7,16 +7,11 @@ names a helper `PENDING` and its `FAIR` actions.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any  # the constants of a scope are values of any declared type
 
 from kvsan.spec.designs.catalog import DESIGNS
@@ -24,12 +19,11 @@ from kvsan.spec.designs.settings import Setting, Settings, Sizing, sizing
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value
 from kvsan.spec.lang.load import load
-from kvsan.spec.lang.surface import REGISTRY, Choice, Scope, Set, Sort
+from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
-
-class BadDesign(Exception):
-    """A design that cannot be explored as it is asked for: the message says why and what to do."""
+from .design_file import BadDesign as BadDesign
+from .design_file import check_sizes, discipline_of, run_file, scope_of, settings_of
 
 
 @dataclass(frozen=True)
@@ -82,29 +76,15 @@ def _of_file(path: Path, state: str) -> Design:
     spec = load(path)
     if state and spec.state != state:
         raise BadDesign(f"{path} has the state class {spec.state}, not {state}")
-    module = _run(path)
-    discipline = getattr(module, "DISCIPLINE", "paged_cow")
+    module = run_file(path)
+    discipline = discipline_of(path, module)
     live = getattr(module, "PENDING", ""), tuple(getattr(module, "FAIR", ()))
     scope = getattr(module, "scope", None)
     if scope is not None:
-        defaults = {n: p.default for n, p in inspect.signature(scope).parameters.items()}
-        return Design(path.stem, module.__name__, discipline, spec, defaults, lambda s: scope(**s), {}, {}, *live)
-    settings = getattr(module, "SETTINGS", None)
-    if settings is None:
-        raise BadDesign(f"{path} says no scope: add SETTINGS = {{'branches': 2, 'blocks': 4, ...}}, or def scope(...)")
+        return Design(path.stem, module.__name__, discipline, spec, *scope_of(path, scope), {}, {}, *live)
+    settings = settings_of(path, module, spec)
     size = partial(sizing, discipline=discipline)
     return Design(path.stem, module.__name__, discipline, spec, settings, size, {}, {}, *live)
-
-
-def _run(path: Path) -> ModuleType:
-    name = f"kvsan_design_{path.stem}"
-    made = importlib.util.spec_from_file_location(name, path)
-    assert made is not None and made.loader is not None
-    module = importlib.util.module_from_spec(made)
-    sys.modules[name] = module  # its annotations are looked up there
-    REGISTRY.pop(name, None)
-    made.loader.exec_module(module)
-    return module
 
 
 def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str = "", mutant: str = "") -> Scoped:
@@ -120,6 +100,7 @@ def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str 
         if name not in settings:
             raise BadDesign(f"{design.name} has no setting {name!r}: known are {', '.join(settings)}")
         settings[name] = _setting(name, text, settings[name])
+    check_sizes(settings)
     try:
         sizes = design.sizing(settings)
     except (KeyError, ValueError, ZeroDivisionError) as error:

@@ -165,6 +165,7 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
             )
     kinds = [w for w in words if w in STEP_KINDS or w in RULE_KINDS]
     if not kinds:
+        _unmarked(world, module, node)
         return
     if len(words) > 1:
         world.report.add(
@@ -192,6 +193,19 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
         _rule(world, module, node, RULE_KINDS[kinds[0]])
     else:
         _head(world, module, node, kinds[0])
+
+
+def _unmarked(world: World, module: Module, node: ast.FunctionDef) -> None:
+    """A function of the state without a decorator would be passed over, and a design without its step holds easily."""
+    first = node.args.args[0].annotation if node.args.args else None
+    if not node.decorator_list and isinstance(first, ast.Name) and first.id in world.states:
+        world.report.add(
+            "no-decorator",
+            f"`{node.name}` is a function of the state without a decorator, so it would never be a step",
+            name_span(module, node),
+            "exactly one of " + ", ".join([*STEP_KINDS, *RULE_KINDS]),
+            "write @action above a step, @helper above what steps call",
+        )
 
 
 def name_span(module: Module, node: ast.FunctionDef) -> Span:

@@ -77,7 +77,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def _line(span: Span) -> str:
     try:
         return Path(span.file).read_text(encoding="utf-8").splitlines()[span.line - 1]
-    except (OSError, IndexError):
+    except (OSError, IndexError, UnicodeDecodeError):
         return ""
 
 

@@ -173,9 +173,14 @@ def read_modules(source: str | Path | ModuleType, report: Report) -> tuple[str, 
         key = path.resolve()
         if key in modules or _is_surface(path):
             continue
-        text = path.read_text(encoding="utf-8")
         try:
+            text = path.read_text(encoding="utf-8")
             tree = ast.parse(text, filename=str(path))
+        except (UnicodeDecodeError, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            span = Span(str(path), 1, 0, 1, 1)
+            report.add("not-python", f"this cannot be read: {why}", span, fix="save it as UTF-8 where you may read it")
+            continue
         except SyntaxError as error:
             span = Span(str(path), error.lineno or 1, (error.offset or 1) - 1, error.lineno or 1, error.offset or 1)
             report.add("not-python", f"this is not Python: {error.msg}", span, fix="correct the syntax")

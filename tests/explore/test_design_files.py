@@ -1,0 +1,74 @@
+"""What a newcomer gets wrong in a file is refused with its place, and never passed over or called a defect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvsan.checker.command.explore import Request, run
+from kvsan.checker.command.usage import Refused
+from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.spec.lang.diagnostics import SpecError
+
+TUTORIAL = Path(__file__).parents[2] / "spec" / "TUTORIAL.md"
+BEAMS = TUTORIAL.read_text(encoding="utf-8").partition("```python file=beams.py\n")[2].partition("```")[0]
+NEAR = '"blocks": 4'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"prompt": 1', '"promt": 1', r"wrong.py:11: SETTINGS has 'promt', .* did you mean 'prompt'"),
+        ('"copy_on_write": True', '"copy_on_wrte": True', "did you mean 'copy_on_write'"),
+        ('"branches": 2, ', "", "lacks 'branches'"),
+        (NEAR, '"blocks": "four"', "has 'four' for 'blocks'"),
+        (NEAR, '"blocks": 0', "blocks=0: a scope has at least 1"),
+        ("SETTINGS = ", "SETTINGS = 2 or ", "SETTINGS is a dict"),
+        ('"paged_cow"', '"paged_cw"', r"wrong.py:10: there is no discipline 'paged_cw'"),
+        ("DISCIPLINE", "import nosuchpackage\nDISCIPLINE", "wrong.py:10 imports nosuchpackage, which is not installed"),
+        ("DISCIPLINE", "1 / 0\nDISCIPLINE", "wrong.py:10 fails when it is run as Python"),
+        ("DISCIPLINE", "raise SystemExit(5)\nDISCIPLINE", "wrong.py:10 fails when it is run as Python"),
+        ("DISCIPLINE", "scope = 3\nDISCIPLINE", "wrong.py:10: `scope` is no function"),
+        ("DISCIPLINE", "def scope(n): return n\nDISCIPLINE", "`n` of `scope` has no default"),
+        ("DISCIPLINE", "def scope(n=3): return n\nDISCIPLINE", "`scope` returned 3"),
+    ],
+)
+def test_a_mistake_outside_the_language_is_refused_with_its_line(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert old in BEAMS
+    path = tmp_path / "wrong.py"
+    path.write_text(BEAMS.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(BadDesign, match=said):
+        scoped(find(f"{path}:Beams"))
+
+
+def test_a_number_past_every_search_is_refused() -> None:
+    with pytest.raises(BadDesign, match="1000 at most"):
+        scoped(find("tail_copy"), {"branches": "99999999999999999999"})
+
+
+def test_a_step_without_its_decorator_is_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(BEAMS.replace("@action\ndef append_in_copy", "def append_in_copy"), encoding="utf-8")
+    with pytest.raises(SpecError, match="`append_in_copy` is a function of the state without a decorator"):
+        find(str(path))
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_bytes(b'a = "\xe9"\n')
+    with pytest.raises(SpecError, match="it is not UTF-8"):
+        find(str(path))
+
+
+def test_a_design_may_be_split_over_files_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "common_sizes.py").write_text('"""Sizes."""\n\nTWO = 2\n', encoding="utf-8")
+    text = BEAMS.replace('"branches": 2', '"branches": TWO').replace(
+        "DISCIPLINE", "from common_sizes import TWO\n\nD", 1
+    )
+    (tmp_path / "split.py").write_text(text, encoding="utf-8")
+    assert find(str(tmp_path / "split.py")).settings["branches"] == 2
+
+
+def test_a_missing_folder_is_refused_before_the_search(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="there is no folder"):
+        run(Request("no_such_design", save=tmp_path / "nowhere" / "cex.jsonl"))
