@@ -139,7 +139,9 @@ def _proof(request: Request, telling: Telling) -> tuple[dict[str, Any] | str, tu
         told = with_facts(request.design)
         own = find(request.design).spec.steps
         proof = prove(system(told), tell=lambda action: telling.say(f"proving {request.design}: {action}"))
-        return as_object(proof), tuple(s for s in told.spec.of_kind("invariant") if s.name not in own)
+        return as_object(proof), tuple(
+            s for s in told.spec.of_kind("auxiliary", "counted", "invariant") if s.name not in own
+        )
     except BadDesign as error:
         return f"No proof: {error}.", ()
 

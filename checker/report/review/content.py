@@ -297,6 +297,9 @@ def _gaps(m: Material) -> Iterator[str]:
         ]
         if open_:
             yield f"Not proved: {', '.join(open_)}."
+        if m.proof["never_enabled"]:
+            never = ", ".join(f"`{a}`" for a in m.proof["never_enabled"])
+            yield f"The sizes of the proof never enable {never}: of these it says nothing."
         yield "The proof leaves out how large a counter may grow, and lints; positions and slots keep their sizes."
     yield "Contents are ghosts: no key and no value is modelled, only for which branch and place a slot is right."
     yield "One pool and one cache group; blocks of one size."
