@@ -50,10 +50,12 @@ class Module:
         self.sweep, self.store, self.rehash, self.canonical = map(self._function, PUBLIC)
 
     def _function(self, name: str) -> Callable[..., int]:
-        address = self._engine.get_function_address(name)
+        engine = self._engine  # the code lives as long as what may call it
+        address = engine.get_function_address(name)
         array = self.np.ndarray
 
         def call(*arguments: Any) -> int:
+            assert engine is not None
             given = [a.ctypes.data if isinstance(a, array) else int(a) for a in arguments]
             kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(given))
             return int(kind(address)(*given))
