@@ -137,3 +137,15 @@ def test_a_diagram_has_every_participant_arrow_and_note() -> None:
     assert "write slots [0,1) &lt;b&gt;" in drawn
     width = int(re.findall(r'width="(\d+)" role', drawn)[0])
     assert all(float(x) < width for x in re.findall(r' x="([\d.]+)"', drawn))
+
+
+@pytest.mark.slow
+def test_the_review_that_ships_is_what_the_command_writes(tmp_path: Path) -> None:
+    pytest.importorskip("z3", reason="the proof in it needs the extra `prove`")
+    assert run(Request("tail_copy", tmp_path, quiet=True)) == 0
+    made = (tmp_path / "tail_copy.md").read_text(encoding="utf-8").splitlines()
+    ships = Path(__file__).parents[2] / "spec" / "designs" / "reviews" / "tail_copy.md"
+    told = ships.read_text(encoding="utf-8").splitlines()
+    assert [line for line in made if not line.startswith("<!-- run -->")] == [
+        line for line in told if not line.startswith("<!-- run -->")
+    ]
