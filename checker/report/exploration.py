@@ -140,9 +140,10 @@ def _verdict(found: Exploration) -> str:
         case "VIOLATED":
             return f"VIOLATED: {', '.join(v.rule for v in found.violations)}"
         case "UNKNOWN":
+            depth = f", all of those up to depth {found.depth - 1}" if found.depth > 0 else ""
             return (
                 f"UNKNOWN: stopped by {found.stopped}; nothing is violated"
-                f" in the {sum(found.fan.values()):,} states expanded, all of those up to depth {found.depth - 1}"
+                f" in the {sum(found.fan.values()):,} states expanded{depth}"
             )
         case _:
             return "HOLDS in every state of this scope"
