@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvsan.checker.order.witness import witness
+from kvsan.checker.order.witness import ORDER_NAMES, witness
 from kvsan.checker.replay.check import UsageError, check, known
 from kvsan.checker.replay.life import Life, life_of_block, life_of_branch
 from kvsan.checker.replay.outcome import Outcome
@@ -133,13 +133,13 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
 def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -> None:
     """A log for each race of the outcome, in which it goes wrong. Raises Refused where one cannot be written."""
     for found in outcome.violations:
-        if found.earlier is None or log.header is None:
+        if found.rule not in ORDER_NAMES or found.block is None or log.header is None:
             continue
         made = witness(log, found)
         stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
         name = f"{stem}-line-{found.line}-block-{found.block}.jsonl".replace(" ", "-")
         if made is None:
-            say(request, f"no witness of {found.rule} at line {found.line}: its earlier access is on no stream")
+            say(request, f"no witness of {found.rule} at line {found.line}: no other order of the log shows it")
             continue
         try:
             folder.mkdir(parents=True, exist_ok=True)

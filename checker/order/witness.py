@@ -21,6 +21,8 @@ from kvsan.traces import events as ev
 from kvsan.traces.read import Gap, Log
 from msgspec import structs
 
+ORDER_NAMES = frozenset(rule.name for rule in ORDER_RULES)
+
 TRIALS = 2000
 """Replays that the minimisation may take."""
 
@@ -29,7 +31,7 @@ Events = list[ev.Event]
 
 def witness(log: Log, found: Violation) -> Events | None:
     """The events of a witness of a race that `check` found in the log, the header aside; None where there is none."""
-    if log.header is None or found.rule not in {rule.name for rule in ORDER_RULES}:
+    if log.header is None or found.rule not in ORDER_NAMES:
         return None
     occurring, reads = occurring_kinds(log, lambda _: False)
     recorded = recorded_kinds(occurring, log.header.complete, reads)

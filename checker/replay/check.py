@@ -14,6 +14,7 @@ from kvsan.traces.read import Gap, Log, LogProblem, open_log
 
 from .again import replay_command
 from .because import explain
+from .collecting import without_collections
 from .coverage import coverage_of
 from .kinds import names_threads, occurring_kinds
 from .memory import memory_log
@@ -102,10 +103,11 @@ class Check:
             if name != "all":
                 known(name, replay.rules, "rule")
         try:
-            for batch in self._batches(count=True):
-                replay.perform(batch)
-                if self.progress:
-                    self.progress(self.events, self.last_line)
+            with without_collections():
+                for batch in self._batches(count=True):
+                    replay.perform(batch)
+                    if self.progress:
+                        self.progress(self.events, self.last_line)
         except KeyboardInterrupt:
             if not self.interruptible:
                 raise

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from kvsan.checker.replay.collecting import without_collections
 from kvsan.checker.replay.kinds import names_threads
 from kvsan.checker.replay.replay import Replay
 from kvsan.traces.read import open_log
@@ -23,8 +24,9 @@ def seconds(path: Path, with_order: bool) -> float:
     replay = Replay(log.header, KINDS, KINDS, one_thread=not names_threads(log))
     if not with_order:
         replay.handlers.update(replay.order.plain)
-    for batch in log.batches():
-        replay.perform(batch)
+    with without_collections():
+        for batch in log.batches():
+            replay.perform(batch)
     took = time.process_time() - start
     replay.finish()
     assert log.problem is None and not replay.findings
