@@ -143,3 +143,26 @@ def test_a_threads_own_access_between_two_waited_launches_is_ordered(tmp_path: P
         access("write", stream="one"),
     )
     assert broken(log) == []
+
+
+def test_accesses_of_two_streams_to_different_slots_do_not_hide_each_other(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        *MAPPED[:3],
+        {"ev": "write", "branch": "a", "block": 1, "slots": [0, 4]},
+        {"ev": "step", "op": "s1", "stream": "one", "writes": [["a", 2, 0, 2]]},
+        {"ev": "step", "op": "s2", "stream": "two", "writes": [["a", 2, 2, 4]]},
+        {"ev": "read", "op": "s3", "branch": "a", "stream": "two"},
+    )
+    assert broken(log) == [("read_is_initialised", 8)]
+
+
+def test_a_write_below_what_a_branch_has_read_is_looked_at_by_its_next_read(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        *MAPPED,
+        {"ev": "done", "op": "s1"},
+        {"ev": "write", "op": "x", "branch": "a", "block": 1, "slots": [0, 4], "stream": "two"},
+        {"ev": "read", "op": "s2", "branch": "a", "stream": "one"},
+    )
+    assert broken(log) == [("read_is_initialised", 8)]
