@@ -146,7 +146,7 @@ def agree(seeds: range, forget: bool, positions: int) -> tuple[int, int]:
     return racy, len(seeds) - racy
 
 
-@pytest.mark.parametrize("forget", [False, True], ids=["kept", "forgotten"])
+@pytest.mark.parametrize("forget", [pytest.param(False, marks=[pytest.mark.slow]), True], ids=["kept", "forgotten"])
 def test_order_in_the_state_is_the_order_of_queues(forget: bool) -> None:
     racy, right = agree(range(150), forget, 1)
     assert racy >= 10 and right >= 10

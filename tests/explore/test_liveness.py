@@ -22,7 +22,14 @@ def test_every_append_that_has_begun_ends() -> None:
     assert all(0 < n < found.states for n in found.pending.values())
 
 
-@pytest.mark.parametrize("unfair", ["finish_copy", "publish_copy", "finish_write"])
+@pytest.mark.parametrize(
+    "unfair",
+    [
+        "publish_copy",
+        pytest.param("finish_copy", marks=[pytest.mark.slow]),
+        pytest.param("finish_write", marks=[pytest.mark.slow]),
+    ],
+)
 def test_it_rests_on_each_fair_action(unfair: str) -> None:
     """A device that never finishes, or a host that never publishes, leaves a branch waiting."""
     design = find("tail_copy")

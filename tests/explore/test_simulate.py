@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from kvsan.checker.explore.design import find, scoped
-from kvsan.checker.explore.explore import prepare
+from kvsan.checker.explore.explore import Prepared, prepare
 from kvsan.checker.explore.log import log_of, written
 from kvsan.checker.explore.simulate import Walks, simulate
 from kvsan.checker.replay.check import check
 from kvsan.traces.read import open_logs
 
 
-def walked(mutant: str, walks: int, seed: int) -> Walks:
+@cache
+def prepared(mutant: str) -> Prepared:
     design = find("tail_copy")
-    return simulate(prepare(design, scoped(design, scope="two_branches", mutant=mutant), "none"), walks, 20, seed)
+    return prepare(design, scoped(design, scope="two_branches", mutant=mutant), "none")
+
+
+def walked(mutant: str, walks: int, seed: int) -> Walks:
+    return simulate(prepared(mutant), walks, 20, seed)
 
 
 def test_one_seed_gives_one_walk_and_seeds_differ() -> None:

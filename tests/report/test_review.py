@@ -91,7 +91,7 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     missed = Shown(Caught("forgets", name, None, found, None), "")
     kinds = ("proved", "failed", "unknown")
     results = [{"kind": "rule", "rule": kind, "action": f"at_{kind}", "status": kind} for kind in kinds]
-    proof = {"verdict": "UNKNOWN", "fixed": {}, "rests_on": [], "results": results}
+    proof = {"verdict": "UNKNOWN", "fixed": {}, "rests_on": [], "never_enabled": ["rest"], "results": results}
     stopped = replace(found, stopped="the limit of memory", judged={})
     tidy = find(str(Path(MACHINE).with_name("tidy.py")))
     other = replace(material, design=tidy, scopes=((name, stopped),), mutants=(missed,), proof=proof)
@@ -99,6 +99,7 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     assert f"The search of {name} ended early: the limit of memory." in told
     assert "The wrong decision [`forgets`](#mutant-forgets) is not caught as pinned." in told
     assert "Not proved: `failed` at `at_failed`, `unknown` at `at_unknown`." in told
+    assert "The sizes of the proof never enable `rest`" in told
     assert "Rules that no step of these scopes is judged by: `clean`." in told
     before = markdown(document(material)).split("What is not covered")[-1]
     assert "ended early" not in before and "not caught" not in before and "judged by" not in before
