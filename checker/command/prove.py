@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
-from .progress import live_line
+from .line import Line
 from .sink import Color, Sink
 from .usage import Refused
 
@@ -57,7 +56,7 @@ def run(request: Request) -> int:
         unknown = [a for a in request.actions if a not in (s.name for s in made.actions)]
         if unknown:
             raise Refused(f"--action {unknown[0]}: the design has no such action here")
-        with Live(request.design, request.quiet) as live:
+        with Line(f"proving {request.design}", request.quiet) as live:
             proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
     except BadDesign as error:
         raise Refused(str(error)) from error
@@ -65,22 +64,3 @@ def run(request: Request) -> int:
         raise Refused(f"the design is not well formed\n{error}") from error
     Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
     return EXITS[proof.verdict]
-
-
-class Live:
-    """The live line of a proof, on a terminal's standard error and nowhere else."""
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self.name, self.silent = name, quiet or not sys.stderr.isatty()
-        self.status = None if self.silent else live_line(f"proving {name}")
-
-    def tell(self, what: str) -> None:
-        if self.status is not None:
-            self.status.update(f"proving {self.name}: {what}")
-
-    def __enter__(self) -> Live:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.status is not None:
-            self.status.stop()

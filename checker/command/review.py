@@ -24,7 +24,7 @@ from kvsan.checker.report.version import version
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import SpecError
 
-from .progress import PATIENCE, live_line
+from .line import Line
 from .save import way_text
 from .usage import Refused
 
@@ -41,39 +41,17 @@ class Request:
     quiet: bool = False
 
 
-class Telling:
-    """One line on a terminal: what is being done."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.silent = quiet or not sys.stderr.isatty()
-        self.begun = time.monotonic()
-        self.status: Any = None
-
-    def say(self, text: str) -> None:
-        if self.silent or (self.status is None and time.monotonic() - self.begun < PATIENCE):
-            return
-        if self.status is None:
-            self.status = live_line(text)
-        self.status.update(text)
-
-    def stop(self) -> None:
-        if self.status is not None:
-            self.status.stop()
-
-
 def run(request: Request) -> int:
     """Gather, write both forms, and name them. Returns the exit code of what was explored. Raises Refused."""
-    telling = Telling(request.quiet)
     try:
-        material = gathered(request, find(request.design), telling)
+        with Line("review", request.quiet) as line:
+            material = gathered(request, find(request.design), line)
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
         raise Refused(f"the design is not well formed\n{error}") from error
     except NoCompiler as error:
         raise Refused(f"{error}: pip install 'kvsan[explore]'") from error
-    finally:
-        telling.stop()
     blocks = document(material)
     forms = {".html": page(title(material), blocks), ".md": markdown(blocks)}
     for ending, text in forms.items():
@@ -87,14 +65,14 @@ def run(request: Request) -> int:
     return EXITS[verdict_of([found for _, found in material.scopes])]
 
 
-def gathered(request: Request, design: Design, telling: Telling) -> Material:
+def gathered(request: Request, design: Design, line: Line) -> Material:
     """Search, prove and measure. Raises BadDesign, NoCompiler."""
     begun = time.perf_counter()
     limits = Limits(states=request.limit_states)
-    scopes = tuple((scope or DEFAULT, _searched(design, scope, limits, telling)) for scope in right_scopes(design))
-    shown = tuple(_mutants(design, limits, telling)) if request.mutants else ()
-    proof, facts = _proof(request, telling)
-    measured = _measured(design, telling)
+    scopes = tuple((scope or DEFAULT, _searched(design, scope, limits, line)) for scope in right_scopes(design))
+    shown = tuple(_mutants(design, limits, line)) if request.mutants else ()
+    proof, facts = _proof(request, line)
+    measured = _measured(design, line)
     stamp = datetime.now(UTC).strftime("%Y-%m-%d")
     seconds = time.perf_counter() - begun
     said = f"kvsan {version()}, {stamp}: {seconds:.0f} s of searching and proving."
@@ -106,14 +84,14 @@ def right_scopes(design: Design) -> list[str]:
     return ["", *(n for n, changed in design.scopes.items() if "UNORDERED" not in changed.values())]
 
 
-def _searched(design: Design, scope: str, limits: Limits, telling: Telling) -> Exploration:
-    telling.say(f"exploring {design.name}: {scope or DEFAULT}")
+def _searched(design: Design, scope: str, limits: Limits, line: Line) -> Exploration:
+    line.tell(f"exploring {design.name}: {scope or DEFAULT}")
     return explore(prepare(design, scoped(design, scope=scope)), limits)
 
 
-def _mutants(design: Design, limits: Limits, telling: Telling) -> list[Shown]:
+def _mutants(design: Design, limits: Limits, line: Line) -> list[Shown]:
     out = []
-    for caught in catch(design, limits=limits, tell=lambda name: telling.say(f"exploring {design.name}: {name}")):
+    for caught in catch(design, limits=limits, tell=lambda name: line.tell(f"exploring {design.name}: {name}")):
         diagram = ""
         if caught.finding is not None:
             chosen = caught.found.scoped
@@ -124,7 +102,7 @@ def _mutants(design: Design, limits: Limits, telling: Telling) -> list[Shown]:
     return out
 
 
-def _proof(request: Request, telling: Telling) -> tuple[dict[str, Any] | str, tuple[ir.Step, ...]]:
+def _proof(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[ir.Step, ...]]:
     """The object of `kvsan prove`, or why there is none; and the facts that it needs."""
     if not request.proof:
         return "No proof was asked for.", ()
@@ -135,10 +113,10 @@ def _proof(request: Request, telling: Telling) -> tuple[dict[str, Any] | str, tu
     except ImportError:
         return "No proof: z3 is not installed (pip install 'kvsan[prove]').", ()
     try:
-        telling.say(f"proving {request.design}")
+        line.tell(f"proving {request.design}")
         told = with_facts(request.design)
         own = find(request.design).spec.steps
-        proof = prove(system(told), tell=lambda action: telling.say(f"proving {request.design}: {action}"))
+        proof = prove(system(told), tell=lambda action: line.tell(f"proving {request.design}: {action}"))
         return as_object(proof), tuple(
             s for s in told.spec.of_kind("auxiliary", "counted", "invariant") if s.name not in own
         )
@@ -146,8 +124,8 @@ def _proof(request: Request, telling: Telling) -> tuple[dict[str, Any] | str, tu
         return f"No proof: {error}.", ()
 
 
-def _measured(design: Design, telling: Telling) -> Budget | str:
-    telling.say(f"measuring the blocks of {design.name}")
+def _measured(design: Design, line: Line) -> Budget | str:
+    line.tell(f"measuring the blocks of {design.name}")
     try:
         return budget(design, {})
     except BadDesign as error:

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from kvsan.checker.command.review import Request, Telling, gathered, run
+from kvsan.checker.command.line import Line
+from kvsan.checker.command.review import Request, gathered, run
 from kvsan.checker.explore.design import find
 from kvsan.checker.explore.mutants import Caught
 from kvsan.checker.report.review.blocks import Details, Diagram, Heading, Items, Paragraph, Table
@@ -36,7 +37,7 @@ sequenceDiagram
 
 @pytest.fixture(scope="module")
 def material() -> Material:
-    return gathered(Request(MACHINE, proof=False), find(MACHINE), Telling(quiet=True))
+    return gathered(Request(MACHINE, proof=False), find(MACHINE), Line("review", quiet=True))
 
 
 class Links(HTMLParser):
