@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvsan.checker.explore.canon import NoSymmetry, canonical
+from kvsan.checker.explore.canon import canonical
 from kvsan.checker.explore.emit import Model
+from kvsan.checker.explore.sorting import NoSymmetry
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import place
 from kvsan.spec.lang.effects import reads

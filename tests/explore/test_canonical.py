@@ -31,6 +31,10 @@ KINDS: dict[str, tuple[tuple[ir.Type, ...], ir.Type]] = {
     "group": ((), ir.SetType(BRANCH)),
     "color": ((BLOCK,), COLOR),
     "last": ((), ir.OptionType(BLOCK)),
+    "phase": ((BRANCH,), COLOR),
+    "lengths": ((BRANCH, COLOR), COLOR),
+    "turns": ((COLOR, BRANCH), COLOR),
+    "sizes": ((BLOCK, COLOR), COLOR),
     "seen": ((BLOCK, BRANCH), ir.BOOL),
 }
 VARIABLES = {n: ir.Variable(n, keys, value, False, False, False) for n, (keys, value) in KINDS.items()}
@@ -47,7 +51,7 @@ def sorting(request: pytest.FixtureRequest) -> tuple[Module, bool]:
 
 def some_state(chance: random.Random) -> Plain:
     """Few entries, or about half, differ from the default: members that are alike, and members that nothing names."""
-    filled = chance.choice((0.06, 0.15, 0.5))
+    filled = chance.choice((0.02, 0.06, 0.15, 0.5))
     state: Plain = {}
     for name, field in LAYOUT.fields.items():
         values = [v for v in range(field.values) if v]
