@@ -228,7 +228,14 @@ def review(
     design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the two files go.")] = Path(),
     limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 2_000_000,
-    proof: Annotated[bool, typer.Option(help="Prove it too; needs the extra `prove`.")] = True,
+    proof: Annotated[
+        bool | None,
+        typer.Option(
+            "--proof/--no-proof",
+            help="Prove it too; needs the extra `prove`. Default: where facts stand beside the design.",
+            show_default=False,
+        ),
+    ] = None,
     mutants: Annotated[bool, typer.Option(help="Search its wrong decisions too.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:

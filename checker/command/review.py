@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any  # JSON values
@@ -18,7 +18,7 @@ from kvsan.checker.explore.search import Limits
 from kvsan.checker.report.exploration import EXITS
 from kvsan.checker.report.review.content import document, title, verdict_of
 from kvsan.checker.report.review.markdown import markdown
-from kvsan.checker.report.review.material import Material, Shown
+from kvsan.checker.report.review.material import Material, Shown, settings
 from kvsan.checker.report.review.page import page
 from kvsan.checker.report.version import version
 from kvsan.spec.lang import ir
@@ -31,12 +31,13 @@ from .usage import Refused
 
 @dataclass(frozen=True)
 class Request:
-    """The options of one `kvsan review`. limit_states: of each search. proof, mutants: leave them out where false."""
+    """The options of one `kvsan review`. limit_states: of each search. proof: whether one is tried; None: where facts
+    stand beside the design, without which hardly any step is inductive. mutants: leave them out where false."""
 
     design: str
     out: Path = Path()
     limit_states: int = 2_000_000
-    proof: bool = True
+    proof: bool | None = None
     mutants: bool = True
     quiet: bool = False
 
@@ -67,21 +68,53 @@ def run(request: Request) -> int:
 
 def gathered(request: Request, design: Design, line: Line) -> Material:
     """Search, prove and measure. Raises BadDesign, NoCompiler."""
-    begun = time.perf_counter()
+    clock = Clock()
     limits = Limits(states=request.limit_states)
     scopes = tuple((scope or DEFAULT, _searched(design, scope, limits, line)) for scope in right_scopes(design))
+    took = ", ".join(f"{scope} {found.seconds:.2f}" for scope, found in scopes)
+    clock.stop("exploring", f" (searches alone: {took})")
     shown = tuple(_mutants(design, limits, line)) if request.mutants else ()
-    proof, facts = _proof(request, line)
+    clock.stop("wrong decisions")
+    proof, facts = proof_of(request, line)
+    clock.stop("proving")
     measured = _measured(design, line)
+    clock.stop("measuring blocks")
     stamp = datetime.now(UTC).strftime("%Y-%m-%d")
-    seconds = time.perf_counter() - begun
-    said = f"kvsan {version()}, {stamp}: {seconds:.0f} s of searching and proving."
-    return Material(design, scopes, shown, proof, measured, said, facts)
+    said = f"kvsan {version()}, {stamp}. Seconds: {'; '.join(clock.parts)}."
+    return Material(design, scopes, shown, proof, measured, said, facts, _wrong_scopes(design), _untried(request))
+
+
+@dataclass
+class Clock:
+    """The seconds of each part of the work."""
+
+    last: float = field(default_factory=time.perf_counter)
+    parts: list[str] = field(default_factory=list)
+
+    def stop(self, part: str, more: str = "") -> None:
+        now = time.perf_counter()
+        self.parts.append(f"{part} {now - self.last:.0f}{more}")
+        self.last = now
+
+
+def _untried(request: Request) -> str:
+    return "The design names no wrong decision, so none was tried." if request.mutants else NO_MUTANTS
+
+
+NO_MUTANTS = "Its wrong decisions were not tried (--no-mutants)."
+WRONG = "UNORDERED"
+"""The schedule that no design can have."""
 
 
 def right_scopes(design: Design) -> list[str]:
     """The scopes in which the design is right: those that change its sizes, or an order that it can have."""
-    return ["", *(n for n, changed in design.scopes.items() if "UNORDERED" not in changed.values())]
+    return ["", *(n for n, changed in design.scopes.items() if WRONG not in changed.values())]
+
+
+def _wrong_scopes(design: Design) -> tuple[tuple[str, str], ...]:
+    """The others, and what they change."""
+    right = right_scopes(design)
+    return tuple((n, settings(changed)) for n, changed in design.scopes.items() if n not in right)
 
 
 def _searched(design: Design, scope: str, limits: Limits, line: Line) -> Exploration:
@@ -102,10 +135,10 @@ def _mutants(design: Design, limits: Limits, line: Line) -> list[Shown]:
     return out
 
 
-def _proof(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[ir.Step, ...]]:
-    """The object of `kvsan prove`, or why there is none; and the facts that it needs."""
-    if not request.proof:
-        return "No proof was asked for.", ()
+def proof_of(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[ir.Step, ...]]:
+    """The object of `kvsan prove`, or a sentence that says why there is none; and the facts that it needs."""
+    if request.proof is False:
+        return "No proof was asked for (--no-proof).", ()
     try:
         from kvsan.checker.prove.prove import prove
         from kvsan.checker.prove.system import system, with_facts
@@ -113,13 +146,13 @@ def _proof(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[ir
     except ImportError:
         return "No proof: z3 is not installed (pip install 'kvsan[prove]').", ()
     try:
+        told, own = with_facts(request.design), find(request.design).spec.steps
+        facts = tuple(s for s in told.spec.of_kind("auxiliary", "counted", "invariant") if s.name not in own)
+        if not facts and request.proof is None:
+            return "No proof: no facts stand beside the design for an induction to start from (--proof tries it).", ()
         line.tell(f"proving {request.design}")
-        told = with_facts(request.design)
-        own = find(request.design).spec.steps
         proof = prove(system(told), tell=lambda action: line.tell(f"proving {request.design}: {action}"))
-        return as_object(proof), tuple(
-            s for s in told.spec.of_kind("auxiliary", "counted", "invariant") if s.name not in own
-        )
+        return as_object(proof), facts
     except BadDesign as error:
         return f"No proof: {error}.", ()
 
@@ -127,6 +160,6 @@ def _proof(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[ir
 def _measured(design: Design, line: Line) -> Budget | str:
     line.tell(f"measuring the blocks of {design.name}")
     try:
-        return budget(design, {})
+        return budget(design, {}, tell=lambda pool: line.tell(f"measuring the blocks of {design.name}: {pool}"))
     except BadDesign as error:
         return f"Not measured: {error}."

@@ -50,7 +50,7 @@ def way_text(
     """What is written. Raises NoLog."""
     if path.name.endswith(LOG):
         return written(log_of(design, scoped, steps))
-    verdict = f"violated {found.rule}: {found.message}" if found else ""
+    verdict = f"{'lint' if found.kind == 'lint' else 'violated'} {found.rule}: {found.message}" if found else ""
     if path.name.endswith(ITF):
         said = f"{design.name}: {verdict or 'a walk; nothing is violated'}"
         return itf(design.spec, scoped, start, steps, said)

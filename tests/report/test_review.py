@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.command.line import Line
-from kvsan.checker.command.review import Request, gathered, run
+from kvsan.checker.command.review import Request, gathered, proof_of, run
 from kvsan.checker.explore.design import find
 from kvsan.checker.explore.mutants import Caught
 from kvsan.checker.report.review.blocks import Details, Diagram, Heading, Items, Paragraph, Table
@@ -18,6 +18,8 @@ from kvsan.checker.report.review.diagram import svg
 from kvsan.checker.report.review.markdown import markdown
 from kvsan.checker.report.review.material import Material, Shown
 from kvsan.checker.report.review.page import page
+from kvsan.checker.report.review.words import wrong
+from kvsan.spec.designs.catalog import DESIGNS
 
 pytest.importorskip("llvmlite", reason="the searches need the extra `explore`")
 
@@ -32,6 +34,22 @@ sequenceDiagram
     rect rgb(255, 220, 220)
     Note over host,block_b0: violated exclusive_write
     end
+"""
+
+
+FACTS = """from kvsan.spec.lang import auxiliary
+from tidy import Tidy, Block
+
+@auxiliary
+def all_is_dirty_or_not(s: Tidy, b: Block) -> bool:
+    \"\"\"Nothing.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    \"\"\"
+    return s.dirty[b] or not s.dirty[b]
 """
 
 
@@ -83,8 +101,50 @@ def test_it_tells_what_was_found(material: Material) -> None:
     marked = markdown(document(material))
     assert "| default | branches=3 blocks=5" in marked and "| 111 | 520 | 14 |" in marked
     assert "`append_in_place(r)`" in marked and r"tail\_machine.py:" in marked
-    assert "Nothing is proved beyond the scopes" in marked
-    assert "`grow`" in marked.split("What is not covered")[-1]  # never enabled in this scope
+    assert "(Branch) to Phase" in marked and "| `Phase` | IDLE, COPYING, COPIED, WRITING |" in marked
+    assert "`TailMachine`** The state, and the sizes of the scope." in marked
+    assert "enables: grow" in marked.split("What is not covered")[-1]
+
+
+def test_a_design_without_a_proof_says_so_in_short_in_its_part_and_among_the_gaps(material: Material) -> None:
+    assert material.proof == "No proof was asked for (--no-proof)."
+    said = markdown(document(material)).split("\n## ")
+    short, proved, open_ = (next(p for p in said if p.startswith(n)) for n in ("In short", "Proved", "What is not"))
+    assert "**UNPROVED** beyond these scopes: No proof was asked for" in short
+    assert "**UNPROVED** No proof was asked for" in proved and "and no further" in proved
+    assert "Nothing is proved beyond the scopes" in open_
+    assert "**UNTRIED** The design names no wrong decision" in short
+
+
+@pytest.mark.slow
+def test_a_proof_is_tried_where_facts_stand_beside_the_design(tmp_path: Path) -> None:
+    pytest.importorskip("z3", reason="needs the extra `prove`")
+    design, line = tmp_path / "tidy.py", Line("review", quiet=True)
+    design.write_text(Path(MACHINE).with_name("tidy.py").read_text("utf-8"), encoding="utf-8")
+    proof, facts = proof_of(Request(str(design)), line)
+    assert isinstance(proof, str) and "no facts stand beside the design" in proof and not facts
+    proof, _ = proof_of(Request(str(design), proof=True), line)
+    assert isinstance(proof, dict) and proof["verdict"] == "VIOLATED"
+    (tmp_path / "tidy_facts.py").write_text(FACTS, encoding="utf-8")
+    proof, facts = proof_of(Request(str(design)), line)
+    assert isinstance(proof, dict) and [f.name for f in facts] == ["all_is_dirty_or_not"]
+
+
+def test_a_wrong_decision_shows_the_lines_that_take_it() -> None:
+    said, spots = wrong(find("tail_copy"), "free_twice")
+    assert said == "" and [spot.step for spot in spots] == ["cancel_branch"]
+    assert spots[0].line == "s.freed_early[pending] = s.mutant == FREE_TWICE"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_wrong_decision_shows_the_lines_that_take_it(name: str) -> None:
+    design = find(name)
+    for mutant in DESIGNS[name].mutants:
+        _, spots = wrong(design, mutant.name)
+        assert spots and all(mutant.name.upper() in spot.line for spot in spots)
+        assert not set("`#") & set("".join(spot.line for spot in spots))  # whole in backticks, and no comment
+    assert name != "transfers" or wrong(design, "released_twice")[0].startswith("LMCache#2954")
 
 
 def test_what_is_not_covered_names_each_gap(material: Material) -> None:
@@ -93,14 +153,17 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     kinds = ("proved", "failed", "unknown")
     results = [{"kind": "rule", "rule": kind, "action": f"at_{kind}", "status": kind} for kind in kinds]
     proof = {"verdict": "UNKNOWN", "fixed": {}, "rests_on": [], "never_enabled": ["rest"], "results": results}
+    proof |= {"left": {"late": "no time"}, "initial": [{"fact": "clean", "step": "start"}]}
     stopped = replace(found, stopped="the limit of memory", judged={})
     tidy = find(str(Path(MACHINE).with_name("tidy.py")))
     other = replace(material, design=tidy, scopes=((name, stopped),), mutants=(missed,), proof=proof)
     told = markdown(document(other)).split("What is not covered")[-1].replace("\\", "")
     assert f"The search of {name} ended early: the limit of memory." in told
     assert "The wrong decision [`forgets`](#mutant-forgets) is not caught as pinned." in told
-    assert "Not proved: `failed` at `at_failed`, `unknown` at `at_unknown`." in told
-    assert "The sizes of the proof never enable `rest`" in told
+    assert "Not proved: `failed` at at_failed, `unknown` at at_unknown." in told
+    assert "The proof did not try the step late: no time." in told
+    assert "The start start breaks the fact `clean`." in told
+    assert "The sizes of the proof never enable rest" in told
     assert "Rules that no step of these scopes is judged by: `clean`." in told
     before = markdown(document(material)).split("What is not covered")[-1]
     assert "ended early" not in before and "not caught" not in before and "judged by" not in before

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-COLUMN, ROW, CHARACTER, MARGIN = 128, 30, 6.7, 14
-"""Sizes in pixels: a column, a row, a character of the text, and the space around all."""
+ROW, CHARACTER, MARGIN = 27, 6.7, 14
+"""Sizes in pixels: a row, a character of the text, and the space around all."""
+WIDEST, NARROWEST, PAGE = 128, 100, 1080
+"""A column is as wide as a page on a laptop has room for, between these; the name of a stream needs the least."""
 
 PARTICIPANT = re.compile(r"\s*participant (\w+) as (.*)")
 ARROW = re.compile(r"\s*(\w+)->>(\w+): (.*)")
@@ -29,11 +31,15 @@ class _Sketch:
     right: float = 0.0
     bad: bool = False
 
+    @property
+    def column(self) -> float:
+        return min(WIDEST, max(NARROWEST, PAGE // max(1, len(self.columns))))
+
     def x(self, who: str) -> float:
-        return MARGIN + COLUMN * (self.columns[who] + 0.5)
+        return MARGIN + self.column * (self.columns[who] + 0.5)
 
     def y(self) -> float:
-        return MARGIN + ROW * (self.row + 1.5)
+        return MARGIN + ROW * (self.row + 1.6)
 
     def reach(self, x: float, text: str) -> None:
         self.right = max(self.right, x + CHARACTER * len(text) + MARGIN)
@@ -63,15 +69,16 @@ def unescaped(text: str) -> str:
 
 
 def _drawn(sketch: _Sketch, title: str) -> Iterator[str]:
-    width = max(sketch.right, MARGIN * 2 + COLUMN * len(sketch.columns))
-    height = MARGIN * 2 + ROW * (sketch.row + 2)
+    width = max(sketch.right, MARGIN * 2 + sketch.column * len(sketch.columns))
+    height = MARGIN * 2 + ROW * (sketch.row + 1)
     label = escape(title, quote=True)
     yield f'<svg class="sequence" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img"'
     yield f'  aria-label="{label}"><title>{label}</title>'
     for who, name in zip(sketch.columns, sketch.names, strict=True):
         x = sketch.x(who)
         yield f'<line class="life" x1="{x:.0f}" y1="{MARGIN + 22}" x2="{x:.0f}" y2="{height - MARGIN:.0f}"/>'
-        yield f'<rect class="head" x="{x - COLUMN / 2 + 4:.0f}" y="{MARGIN}" width="{COLUMN - 8}" height="22" rx="4"/>'
+        left, wide = x - sketch.column / 2 + 4, sketch.column - 8
+        yield f'<rect class="head" x="{left:.0f}" y="{MARGIN}" width="{wide}" height="22" rx="4"/>'
         yield f'<text x="{x:.0f}" y="{MARGIN + 15}" text-anchor="middle">{escape(name)}</text>'
     yield from sketch.marks
     yield "</svg>"
@@ -96,12 +103,12 @@ def _note(sketch: _Sketch, first: str, last: str, text: str) -> None:
     """A note over one participant stands beside its line; one over several is a bar."""
     y = sketch.y()
     if first == last:
-        x = sketch.x(first) - COLUMN / 2 + 4
-        width = max(COLUMN - 8, CHARACTER * len(text) + 12)
+        x = sketch.x(first) - sketch.column / 2 + 4
+        width = max(sketch.column - 8, CHARACTER * len(text) + 12)
         kind = "note"
     else:
-        x = sketch.x(first) - COLUMN / 2 + 4
-        width = max(sketch.x(last) + COLUMN / 2 - 4 - x, CHARACTER * len(text) + 12)
+        x = sketch.x(first) - sketch.column / 2 + 4
+        width = max(sketch.x(last) + sketch.column / 2 - 4 - x, CHARACTER * len(text) + 12)
         kind = "bad" if sketch.bad else "bar"
     sketch.marks.append(
         f'<rect class="{kind}" x="{x:.0f}" y="{y - 17:.0f}" width="{width:.0f}" height="23" rx="3"/>'

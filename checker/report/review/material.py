@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,7 +13,10 @@ from kvsan.checker.explore.budget import Budget
 from kvsan.checker.explore.design import Design
 from kvsan.checker.explore.explore import Exploration
 from kvsan.checker.explore.mutants import Caught
+from kvsan.spec.designs.settings import Setting
 from kvsan.spec.lang import ir
+
+LABELS = ("Source", "Catches", "Except", "Deviates")
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Material:
-    """scopes: each search of the right design, by the name of its scope. proof: the object of `kvsan prove`, or why
-    there is none. facts: what the proof needs beside the design's own invariants. run: version, date and seconds, which
-    differ from run to run."""
+    """scopes: each search of the right design, by the name of its scope. wrong_scopes: those that are a wrong decision,
+    and what they change. proof: the object of `kvsan prove`, or a sentence that says why there is none. no_mutants: a
+    sentence for where there are none. facts: what the proof needs beside the design's own invariants. run: version,
+    date and seconds, which differ from run to run."""
 
     design: Design
     scopes: tuple[tuple[str, Exploration], ...]
@@ -37,17 +41,8 @@ class Material:
     budget: Budget | str
     run: str
     facts: tuple[ir.Step, ...] = ()
-
-    @property
-    def doc(self) -> str:
-        """The design in the words of its module."""
-        module = importlib.import_module(self.design.module)
-        return (module.__doc__ or "").strip()
-
-    @property
-    def own(self) -> tuple[ir.Variable, ...]:
-        """The variables that the design adds to the ledger, or all where it has a ledger of its own."""
-        return tuple(v for v in self.design.spec.variables.values() if v.span.file == self.design.spec.file)
+    wrong_scopes: tuple[tuple[str, str], ...] = ()
+    no_mutants: str = "The design names no wrong decision, so none was tried."
 
     @property
     def judged(self) -> dict[str, int]:
@@ -57,6 +52,11 @@ class Material:
             for rule, count in found.judged.items():
                 out[rule] = out.get(rule, 0) + count
         return out
+
+
+def settings(found: Mapping[str, Setting]) -> str:
+    """The settings of a scope on one line, the decision that is taken wrong aside."""
+    return " ".join(f"{name}={str(value).lower()}" for name, value in found.items() if name != "mutant")
 
 
 @cache

@@ -10,13 +10,13 @@ from .blocks import Block, Details, Diagram, Heading, Items, Paragraph, Run, Tab
 from .diagram import svg
 
 STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8882; --bad: #c62828; --good: #2e7d32; --open: #b26a00; }
-body { font: 15px/1.55 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1.2rem; }
+:root { color-scheme: light dark; --line: #8886; --soft: #8882; --bad: #c62828; --good: #2e7d32; --open: #935600; }
+body { font: 15px/1.55 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1.2rem; }
 code { font: .92em/1.4 ui-monospace, monospace; background: var(--soft); padding: 0 .25em; border-radius: .2em; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 2.4rem; border-bottom: 1px solid var(--line); } h3 { margin-top: 1.6rem; }
-nav ol { columns: 2; } a { color: inherit; }
-p.verdict b { padding: .1em .5em; border-radius: .3em; color: #fff; margin-right: .4em; }
-b.HOLDS { background: var(--good); } b.VIOLATED { background: var(--bad); } b.UNKNOWN { background: var(--open); }
+nav ol { columns: 2; } a { color: inherit; } td { overflow-wrap: break-word; }
+p.verdict b { padding: .1em .5em; border-radius: .3em; color: #fff; margin-right: .4em; background: var(--open); }
+b.HOLDS, b.CAUGHT { background: var(--good) !important; } b.VIOLATED { background: var(--bad) !important; }
 div.wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: 14px; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top; }
@@ -31,9 +31,11 @@ svg .arrow { fill: none; stroke: currentColor; } svg .tip { fill: currentColor; 
 svg .note { fill: Canvas; stroke: var(--line); } svg .bar { fill: var(--soft); }
 svg .bad { fill: #c6282833; stroke: var(--bad); }
 @media print {
-  body { max-width: none; margin: 0; font-size: 11px; } details { border: 0; padding: 0; }
-  h2, h3 { break-after: avoid; } svg.sequence { max-width: 100%; } tr, svg { break-inside: avoid; }
-  div.wide { overflow: visible; } table { font-size: 10px; }
+  :root { color-scheme: light; } @page { margin: 14mm 12mm; }
+  body { max-width: none; margin: 0; padding: 0; font-size: 11px; } details { border: 0; padding: 0; }
+  h2, h3, summary, p.verdict, thead { break-after: avoid; } dl, tr, svg { break-inside: avoid; }
+  svg.sequence { max-width: 85%; max-height: 250mm; } div.wide { overflow: visible; } table { font-size: 10px; }
+  p.verdict b { print-color-adjust: exact; } nav { display: none; }
 }
 """.strip()
 
