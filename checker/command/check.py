@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvsan.checker.order.schedule import NoWitness
 from kvsan.checker.order.witness import ORDER_NAMES, witness
 from kvsan.checker.replay.check import UsageError, check, known
 from kvsan.checker.replay.life import Life, life_of_block, life_of_branch
@@ -25,6 +26,9 @@ from .sink import Color, Sink
 from .usage import Refused
 
 INTERRUPTED = 130
+
+WITNESSES = 20
+"""Races of one log that get a witness: each takes a reading of the log."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +135,25 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
 
 
 def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -> None:
-    """A log for each race of the outcome, in which it goes wrong. Raises Refused where one cannot be written."""
-    for found in outcome.violations:
-        if found.rule not in ORDER_NAMES or found.block is None or log.header is None:
-            continue
-        made = witness(log, found)
-        stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
-        name = f"{stem}-line-{found.line}-block-{found.block}.jsonl".replace(" ", "-")
-        if made is None:
-            say(request, f"no witness of {found.rule} at line {found.line}: no other order of the log shows it")
+    """A log for each breach of order, in which it goes wrong. Raises Refused where one cannot be written."""
+    races = [found for found in outcome.violations if found.rule in ORDER_NAMES]
+    stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
+    for found in races[:WITNESSES]:
+        about = f"block-{found.block}" if found.block is not None else f"branch-{found.branch}"
+        name = re.sub(r"[^\w.-]", "-", f"{stem}-line-{found.line}-{about}.jsonl")
+        try:
+            made = witness(log, found)
+        except NoWitness as reason:
+            say(request, f"no witness of {found.rule} at line {found.line}: {reason}")
             continue
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_log(folder / name, log.header, made)
+            write_log(folder / name, made.header, made.events)
         except OSError as error:
             raise Refused(f"--witness: {folder / name} cannot be written: {error.strerror}") from error
         say(request, f"wrote {folder / name}")
+    if len(races) > WITNESSES:
+        say(request, f"only the first {WITNESSES} of {len(races)} races got a witness")
 
 
 def refused(log: Log, what: str) -> Outcome:

@@ -7,6 +7,7 @@ judge      what an access meets: a race, or slots nobody wrote
 analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
 witness    a log in which a race goes wrong
+schedule   where in it each launch happens
 
 What we chose: happens-before by vector clocks over timelines, judged at each launch against the accesses that still
 matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps. A launch

@@ -40,7 +40,8 @@ class Watch:
         self.values: list[Any] = [None] * len(self.cells)
 
     def begin(self, replay: Replay) -> None:
-        """The values before the first event."""
+        """The values before the first event, or after a gap: what was noted until then is of other blocks."""
+        self.facts.clear()
         self.values = [read_cell(replay, variable, index) for variable, index in self.cells]
 
     def look(self, replay: Replay, line: int, event: ev.Event) -> None:
@@ -111,8 +112,10 @@ def explain(
             if not active:
                 break
             replay.perform(((line, event),))
-            if not isinstance(event, Gap):
-                for watch in active:
+            for watch in active:
+                if isinstance(event, Gap):
+                    watch.begin(replay)
+                else:
                     watch.look(replay, line, event)
         if not active:
             break

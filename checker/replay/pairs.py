@@ -32,7 +32,9 @@ class PairWatch:
         return tuple(sorted(found, key=lambda fact: fact.line))
 
     def begin(self, replay: Replay) -> None:
-        """Nothing is known before the first event."""
+        """Nothing is known before the first event, or after a gap."""
+        self.earlier = None
+        self.latest.clear()
 
     def look(self, replay: Replay, line: int, event: ev.Event) -> None:
         """The earlier access, and then the latest events that began, ended or emptied the block's life."""

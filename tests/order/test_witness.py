@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from kvsan.checker import check
 from kvsan.checker.command.check import Request, run
-from kvsan.checker.order.witness import Impossible, ran, witness
+from kvsan.checker.order.schedule import Impossible, ran
+from kvsan.checker.order.witness import Witness, witness
+from kvsan.checker.replay.memory import memory_log
 from kvsan.traces import events as ev
 from kvsan.traces.read import open_log
 from kvsan.traces.write import write_log
+from msgspec import structs
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "traces" / "corpus" / "reject"
@@ -30,13 +33,13 @@ RACES = [
 def test_a_witness_turns_the_two_accesses_round_and_replay_confirms_it(path: Path, tmp_path: Path) -> None:
     log = open_log(path)
     (found,) = check(path).violations
-    made = witness(log, found)
-    assert made is not None and log.header is not None
-    saved = write_log(tmp_path / "witness.jsonl", log.header, made)
+    said = witness(log, found)
+    made = said.events
+    saved = write_log(tmp_path / "witness.jsonl", said.header, made)
     (again,) = check(saved).violations
     assert (again.rule, again.block, again.event) == (found.rule, found.block, found.event)
     assert len(made) <= 24
-    order = ran(made, log.header.legacy_stream)
+    order = ran(made, said.header.legacy_stream)
     early = made[(again.earlier or 0) - 2]
     late = made[again.line - 2]
     assert isinstance(early, ev.Write | ev.Read | ev.Copy | ev.Step)
@@ -51,22 +54,23 @@ def test_copies_of_one_launch_are_exchanged(tmp_path: Path) -> None:
     found = check(path).violations[0]
     log = open_log(path)
     made = witness(log, found)
-    assert made is not None and log.header is not None
-    steps = [event for event in made if isinstance(event, ev.Step) and event.op == "s2"]
+    steps = [event for event in made.events if isinstance(event, ev.Step) and event.op == "s2"]
     assert [tuple(c) for c in steps[0].copies] == [(3, 1, 0, 4), (1, 4, 0, 4)]
-    again = check(write_log(tmp_path / "witness.jsonl", log.header, made)).violations[0]
+    again = check(write_log(tmp_path / "witness.jsonl", made.header, made.events)).violations[0]
     assert (again.rule, again.block) == (found.rule, found.block)
+
+
+HEADER = ev.Trace(schema="kvsan/1", engine="test", version="1", discipline="paged_cow", block_size=4, blocks=4)
 
 
 def witness_of(tmp_path: Path, *events: ev.Event) -> tuple[list[ev.Event], list[tuple[str, int]]]:
     """The witness of the one race of a log, and what the replay says of it."""
-    header = ev.Trace(schema="kvsan/1", engine="test", version="1", discipline="paged_cow", block_size=4, blocks=4)
-    path = write_log(tmp_path / "log.jsonl", header, list(events))
+    path = write_log(tmp_path / "log.jsonl", HEADER, list(events))
     (found,) = check(path).violations
     made = witness(open_log(path), found)
-    assert made is not None
-    told = check(write_log(tmp_path / "witness.jsonl", header, made)).violations
-    return made, [(v.rule, v.line) for v in told]
+    assert made.header == HEADER
+    told = check(write_log(tmp_path / "witness.jsonl", HEADER, made.events)).violations
+    return made.events, [(v.rule, v.line) for v in told]
 
 
 def test_a_threads_own_access_is_late_by_coming_last(tmp_path: Path) -> None:
@@ -87,6 +91,65 @@ def test_a_read_of_slots_that_nobody_wrote_is_its_own_witness(tmp_path: Path) ->
     assert made[-2:] == [read, ev.Run(op="r")]
     assert other not in made
     assert [rule for rule, _ in told] == ["read_is_initialised"]
+
+
+RACE: list[ev.Event] = [
+    ev.Alloc(block=1),
+    ev.Write(op="w", holder="h", block=1, slots=(0, 4), stream="s"),
+    ev.Read(op="r", holder="h", block=1, slots=(0, 4), stream="t"),
+]
+
+
+def witness_in(*log: ev.Trace | ev.Event) -> Witness:
+    """The witness of the last breach of a log, which check confirms."""
+    opened, found = memory_log(log), check(log).violations[-1]
+    made = witness(opened, found)
+    assert (found.rule, found.block) in [(v.rule, v.block) for v in check([made.header, *made.events]).violations]
+    return made
+
+
+def test_a_witness_after_a_gap_begins_there_and_mid_run() -> None:
+    log = [ev.Alloc(block=2), ev.Free(block=2), *RACE]
+    numbered = [structs.replace(event, seq=n) for event, n in zip(log, (1, 2, 7, 8, 9), strict=True)]
+    made = witness_in(HEADER, *numbered)
+    assert made.header == structs.replace(HEADER, started="mid_run")
+    assert made.events == [*RACE[1:], ev.Run(op="r"), ev.Run(op="w")]
+
+
+def test_a_witness_of_a_log_that_starts_mid_run_starts_mid_run() -> None:
+    late = structs.replace(HEADER, started="mid_run")
+    made = witness_in(structs.replace(late, seq=40), *RACE[1:])
+    assert made.header == late
+    assert made.events == [*RACE[1:], ev.Run(op="r"), ev.Run(op="w")]
+
+
+def test_of_a_long_log_the_witness_begins_with_the_blocks_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert witness_in(HEADER, ev.Alloc(block=2), *RACE).header.started is None
+    monkeypatch.setattr("kvsan.checker.order.witness.LONG", 3)
+    made = witness_in(HEADER, ev.Alloc(block=2), *RACE)
+    assert made.header.started == "mid_run"
+    assert made.events == [*RACE[1:], ev.Run(op="r"), ev.Run(op="w")]
+
+
+def test_each_race_of_a_log_has_a_witness() -> None:
+    second = ev.Read(op="q", holder="h", block=2, slots=(0, 4), stream="t")
+    log = [ev.Alloc(block=2), ev.Write(op="v", holder="h", block=2, slots=(0, 4), stream="s"), *RACE, second]
+    assert witness_in(HEADER, *log).events == [*log[:2], second, ev.Run(op="q"), ev.Run(op="v")]
+
+
+def test_a_token_without_an_entry_has_a_witness() -> None:
+    log = [ev.Admit(branch="a", tokens=1), ev.Alloc(block=2), ev.Read(branch="a", stream="s")]
+    others = [ev.Map(branch="b", pos=0, block=2), ev.Unmap(branch="b", pos=0, block=2)]  # tables are recorded
+    found = witness_in(HEADER, *log[:2], ev.Admit(branch="b"), *others, log[2])
+    assert log[2] in found.events
+
+
+def test_where_there_is_no_witness_the_report_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    waited = ev.Write(holder="h", block=1, slots=(0, 4), stream="s", thread="one")
+    path = write_log(tmp_path / "log.jsonl", HEADER, [RACE[0], waited, RACE[2]])
+    assert run(Request((str(path),), output=tmp_path / "report", witness=tmp_path)) == 1
+    said = capsys.readouterr().err
+    assert "no witness of accesses_ordered at line 4: its thread waits for the earlier access at once" in said
 
 
 def write(op: str, stream: str) -> ev.Write:

@@ -102,3 +102,13 @@ def test_write_outside_a_table_is_told_where_branch_and_block_began_after_the_st
     late = cut([*log, *wrong], dice.randrange(1, len(log)))
     found = {(violation.rule, violation.line) for violation in check(late).violations}
     assert ("write_within_table", len(late)) in found
+
+
+def test_what_explains_a_breach_after_a_gap_is_from_after_the_gap() -> None:
+    header = {"ev": "trace", "schema": "kvsan/1", "engine": "e", "version": "1", "discipline": "paged_cow",
+              "block_size": 4, "blocks": 8}  # fmt: skip
+    before = [{"ev": "alloc", "block": 3}, {"ev": "pin", "block": 3, "holder": "x"}]
+    after = [{"ev": "admit", "branch": "q", "tokens": 1}, {"ev": "alloc", "block": 1}, {"ev": "alloc", "block": 1}]
+    log = [header, *before, {"ev": "alloc", "block": 2}, *after]
+    (found,) = check(with_gap(log, 2, 3)).violations
+    assert [fact.line for fact in found.because] == [5]
