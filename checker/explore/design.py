@@ -23,7 +23,7 @@ from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
 from .design_file import BadDesign as BadDesign
-from .design_file import check_sizes, discipline_of, run_file, scope_of, settings_of
+from .design_file import check_sizes, check_steps, discipline_of, run_file, scope_of, settings_of
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,8 @@ def find(source: str) -> Design:
 def _of_file(path: Path, state: str) -> Design:
     if not path.is_file():
         raise BadDesign(f"there is no file {path}")
-    spec = load(path)
-    if state and spec.state != state:
-        raise BadDesign(f"{path} has the state class {spec.state}, not {state}")
+    spec = load(f"{path}:{state}" if state else path)
+    check_steps(path, spec)
     module = run_file(path)
     discipline = discipline_of(path, module)
     live = getattr(module, "PENDING", ""), tuple(getattr(module, "FAIR", ()))

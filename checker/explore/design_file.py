@@ -116,6 +116,16 @@ def scope_of(path: Path, scope: Any) -> tuple[Settings, Callable[[Settings], Sco
     return defaults, made
 
 
+def check_steps(path: Path, spec: ir.Spec) -> None:
+    """Raises BadDesign where a design cannot begin, or does nothing then."""
+    state = spec.state
+    where = f"{path}:{_line(path, f'class {state}')}: {state} has"
+    if not spec.of_kind("initial"):
+        raise BadDesign(f"{where} no @initial step: write one that says how it begins, def start(s: {state}) -> None")
+    if not spec.of_kind("action"):
+        raise BadDesign(f"{where} no @action: write one for each step that it can take, def step(s: {state}) -> None")
+
+
 def check_sizes(settings: Settings) -> None:
     """Raises BadDesign where a size is nothing, or a number is past every search."""
     for name, value in settings.items():

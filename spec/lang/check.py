@@ -97,6 +97,9 @@ def _is_own(world: World, span: Span) -> bool:
 
 
 def _unused_variables(world: World, steps: Mapping[str, ir.Step], mentioned: set[str]) -> None:
+    kinds = {step.kind for step in steps.values() if _is_own(world, step.span)}
+    if not kinds & {"event", "action"}:
+        return  # what would read them is not written yet, which is said where it is looked for
     read, written = set(mentioned), set(mentioned)
     for step in steps.values():
         for part in _parts(step):
@@ -110,7 +113,7 @@ def _unused_variables(world: World, steps: Mapping[str, ir.Step], mentioned: set
             elif isinstance(statement, ir.For) and isinstance(statement.domain, ir.Row):
                 read.add(statement.domain.variable)
     for variable in world.variables.values():
-        if not _is_own(world, variable.span):
+        if not _is_own(world, variable.span) or (variable.const and not kinds & {"event", "initial"}):
             continue
         if variable.name not in read:
             world.report.add(

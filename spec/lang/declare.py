@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.annotations import surface_word, type_of, variable_of
-from kvsan.spec.lang.diagnostics import Span, nearest
+from kvsan.spec.lang.diagnostics import Span, nearest, place
 from kvsan.spec.lang.labels import LABELS, split_doc
 from kvsan.spec.lang.source import Module, resolve
 from kvsan.spec.lang.world import Head, World
@@ -18,16 +18,21 @@ RULE_KINDS = {"rule": "rule", "order_rule": "order", "step_rule": "step", "ghost
 
 
 def declare(world: World, state: str | None) -> None:
-    """Fill the world. state: the state class to use, where a specification has several. Mistakes go to its report."""
+    """Fill the world. state: the state class to use, where a specification has several. Mistakes go to its report.
+
+    Raises SpecError where the definitions themselves are in doubt.
+    """
     for module in world.modules.values():
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef):
                 _class(world, module, node)
     _choose_state(world, state)
+    world.report.raise_if_first()
     for module in world.modules.values():
         for node in module.tree.body:
             if isinstance(node, ast.FunctionDef):
                 _function(world, module, node)
+    world.report.raise_if_first()
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -88,17 +93,10 @@ def _choose_state(world: World, wanted: str | None) -> None:
         base.id for module, node in world.states.values() for base in node.bases if isinstance(base, ast.Name)
     } & set(world.states)
     leaves = [name for name in world.states if name not in parents]
-    if wanted is not None and wanted in world.states:
-        leaves = [wanted]
+    if wanted is not None:
+        leaves = [wanted] if wanted in world.states else []
     if not leaves:
-        for module in list(world.modules.values())[:1]:
-            world.report.add(
-                "no-state",
-                f"{world.name} has no state class" + (f" `{wanted}`" if wanted else ""),
-                module.span(module.tree),
-                "one class that derives from State",
-                "class Model(State): ...",
-            )
+        _no_state(world, wanted)
         return
     for extra in leaves[1:]:
         module, node = world.states[extra]
@@ -112,6 +110,18 @@ def _choose_state(world: World, wanted: str | None) -> None:
     world.state = leaves[0]
     for module, node in _lineage(world, world.state):
         _state_body(world, module, node)
+
+
+def _no_state(world: World, wanted: str | None) -> None:
+    module = next(iter(world.modules.values()))
+    here = [name for name, (where, _) in world.states.items() if where is module]
+    world.report.add(
+        "no-state",
+        f"{world.name} has no state class" + (f" `{wanted}`" if wanted else ""),
+        module.span(module.tree),
+        f"one of {', '.join(here)}" if here else "one class that derives from State",
+        f"name {world.name}:{here[0]}" if here else "class Model(State): ...",
+    )
 
 
 def _lineage(world: World, name: str) -> Iterator[tuple[Module, ast.ClassDef]]:
@@ -181,18 +191,27 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
     if taken is not None and taken.module in (module, module.name):
         return  # reported where the module was read
     if taken is not None:
-        world.report.add(
-            "duplicate-name",
-            f"the specification has two definitions of `{node.name}`",
-            name_span(module, node),
-            "names that are unique across the modules of a specification",
-            "rename one of them",
-        )
+        _twice(world, module, node, taken)
         return
     if kinds[0] in RULE_KINDS:
         _rule(world, module, node, RULE_KINDS[kinds[0]])
     else:
         _head(world, module, node, kinds[0])
+
+
+def _twice(world: World, module: Module, node: ast.FunctionDef, taken: Head | ir.RuleDecl) -> None:
+    """Said at the definition that its author can rename: that of the first module, the specification's own."""
+    there = taken.span if isinstance(taken, ir.RuleDecl) else name_span(taken.module, taken.node)
+    here = name_span(module, node)
+    if there.file == str(next(iter(world.modules.values())).path):
+        here, there = there, here
+    world.report.add(
+        "duplicate-name",
+        f"the specification has two definitions of `{node.name}`: the other is at {place(there)}",
+        here,
+        "names that are unique across the modules of a specification",
+        "rename this one",
+    )
 
 
 def _unmarked(world: World, module: Module, node: ast.FunctionDef) -> None:

@@ -67,6 +67,15 @@ class Report:
         if self.diagnostics:
             raise SpecError(self.diagnostics)
 
+    def raise_if_first(self) -> None:
+        """Raises SpecError where a mistake was found that later passes would only repeat in other words."""
+        if any(d.code in FIRST for d in self.diagnostics):
+            raise SpecError(self.diagnostics)
+
+
+FIRST = frozenset({"duplicate-name", "no-state", "two-states", "no-decorator", "unknown-decorator"})
+"""Mistakes about which definitions there are: what calls a missing one, or the wrong one of two, is not to blame."""
+
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word most like a misspelt one, or ''."""

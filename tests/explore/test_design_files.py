@@ -53,6 +53,38 @@ def test_a_step_without_its_decorator_is_not_passed_over(tmp_path: Path) -> None
         find(str(path))
 
 
+def without(kind: str) -> str:
+    """The tutorial's design less every step of a kind."""
+    parts = BEAMS.split("\n\n\n@")
+    return "\n\n\n@".join(part for part in parts if not part.startswith(kind))
+
+
+@pytest.mark.parametrize("kind", ["initial", "action"])
+def test_a_design_that_cannot_begin_or_move_is_refused_with_the_line_of_its_class(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(without(kind), encoding="utf-8")
+    with pytest.raises(BadDesign, match=rf"wrong.py:14: Beams has no @{kind}"):
+        find(str(path))
+
+
+def test_a_class_that_is_not_there_is_said_before_anything_else(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text(BEAMS + '\n\nclass Other(Ownership):\n    """Another."""\n\n    idle: Map[Branch, bool]\n')
+    with pytest.raises(SpecError, match="no state class `Nope`") as caught:
+        find(f"{path}:Nope")
+    assert [(d.code, d.expected) for d in caught.value.diagnostics] == [("no-state", "one of Beams, Other")]
+    assert find(f"{path}:Beams").spec.state == "Beams"
+
+
+def test_a_name_that_the_ledger_has_is_said_at_the_design_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(BEAMS.replace("def append(", "def leave(").replace("    append(s, r", "    leave(s, r"))
+    with pytest.raises(SpecError, match=r"two definitions of `leave`: the other is at .*ledger.py:\d+") as caught:
+        find(str(path))
+    assert [d.code for d in caught.value.diagnostics] == ["duplicate-name"]
+    assert caught.value.diagnostics[0].span.file == str(path)
+
+
 def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_bytes(b'a = "\xe9"\n')

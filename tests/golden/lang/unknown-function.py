@@ -33,13 +33,13 @@ def alloc(s: Pool, b: Block) -> None:
     s.held[b] = True
 
 
-def plain(s: Pool, b: Block) -> bool:
+def plain(b: Block) -> bool:
     return True
 
 
 @event
 def probe(s: Pool, b: Block) -> None:
     """A step with a mistake."""
-    s.held[b] = plain(s, b)
+    s.held[b] = plain(b)
     s.held[b] = len(b) > 0
     aloc(s, b)
