@@ -11,7 +11,7 @@ import typer
 from kvsan.checker.command.sink import Color, Sink
 from kvsan.checker.command.usage import Refused
 from kvsan.checker.lab import Policy
-from kvsan.checker.report.formats import Format
+from kvsan.checker.report.formats import Format, Plain
 
 DEFECT = 3
 """Exit code where kvsan itself fails: there is no verdict, which is UNKNOWN and never success."""
@@ -150,7 +150,7 @@ def explore(
     simulate: Annotated[int | None, typer.Option(min=1, metavar="N", help="N random walks instead.")] = None,
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of a random walk at most.")] = 50,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random walks.")] = 0,
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     liveness: Annotated[
         bool, typer.Option("--liveness", help="Whether whatever has begun ends, under weak fairness; small scopes.")
@@ -169,10 +169,8 @@ def explore(
     """
     from kvsan.checker.command.explore import Request, run
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"an exploration has no {format.value} form: --format text or json")
     limits = (limit_states, limit_memory, limit_depth)
-    rest = (*limits, format == Format.json, save, simulate, depth, seed, quiet, plain, liveness, coverage)
+    rest = (*limits, format == Plain.json, save, simulate, depth, seed, quiet, plain, liveness, coverage)
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 
@@ -198,7 +196,7 @@ def mutants(
         str, typer.Option(metavar="none|blocks|full", help="Members that stand for each other, where that is sound.")
     ] = "full",
     limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 1_000_000,
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Search every mutant of a design, and the design without each of its guards.
@@ -208,9 +206,7 @@ def mutants(
     """
     from kvsan.checker.command.mutants import Request, run
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"mutants have no {format.value} form: --format text or json")
-    json = format == Format.json
+    json = format == Plain.json
     raise typer.Exit(run(Request(design, tuple(set_ or ()), scope, symmetry, guards, limit_states, json, quiet)))
 
 
@@ -264,7 +260,7 @@ def budget(
     symmetry: Annotated[
         str, typer.Option(metavar="none|blocks|full", help="Members that stand for each other, where that is sound.")
     ] = "full",
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Measure how many blocks a design needs, over all reachable states.
@@ -274,9 +270,7 @@ def budget(
     """
     from kvsan.checker.command.budget import Request, run
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"a budget has no {format.value} form: --format text or json")
-    raise typer.Exit(run(Request(design, tuple(set_ or ()), scope, symmetry, format == Format.json, quiet)))
+    raise typer.Exit(run(Request(design, tuple(set_ or ()), scope, symmetry, format == Plain.json, quiet)))
 
 
 @app.command(
@@ -355,7 +349,7 @@ def prove(
     action: Annotated[list[str] | None, typer.Option(metavar="ACTION", help="Only this step. Repeatable.")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one query.")] = 10.0,
     budget: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For everything; the rest is left.")] = 600.0,
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Prove the rules of a design by induction, for any number of blocks and branches.
@@ -365,9 +359,7 @@ def prove(
     """
     from kvsan.checker.command.prove import Request, run
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"a proof has no {format.value} form: --format text or json")
-    rest = (timeout, budget, format == Format.json, quiet)
+    rest = (timeout, budget, format == Plain.json, quiet)
     request = Request(design, tuple(set_ or ()), scope, mutant, tuple(without or ()), tuple(action or ()), *rest)
     raise typer.Exit(run(request))
 
@@ -404,7 +396,7 @@ Examples:
 )
 def rules(
     names: Annotated[list[str] | None, typer.Argument(metavar="RULE", help="Rules; default: all.")] = None,
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
 ) -> None:
     """Print the rules, with their sources.
 
@@ -412,10 +404,8 @@ def rules(
     """
     from kvsan.checker.command.listing import as_json, as_text, chosen
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"the rules have no {format.value} form: --format text or json")
     found = chosen(names or ())
-    Sink(None, format == Format.text, Color.never).write((as_text if format == Format.text else as_json)(found))
+    Sink(None, format == Plain.text, Color.never).write((as_text if format == Plain.text else as_json)(found))
 
 
 @app.command()
@@ -444,7 +434,7 @@ def lab(
         float, typer.Option(metavar="T", help="Seconds so far: 16 + floor(2 T) requests, 4096 at most.")
     ] = 0,
     policy: Annotated[Policy, typer.Option(help="What makes room.")] = Policy.lru,
-    format: Annotated[Format, typer.Option("--format", "-f", help="text or json.")] = Format.text,
+    format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
 ) -> None:
     """Run the cyclic working-set lab: an analogy for capacity, without ownership.
 
@@ -453,10 +443,8 @@ def lab(
     from kvsan.checker.command.lab import as_json, as_text
     from kvsan.checker.command.lab import lab as run
 
-    if format not in (Format.text, Format.json):
-        raise Refused(f"the lab has no {format.value} form: --format text or json")
     done = run(capacity, stride, time, policy)
-    Sink(None, format == Format.text, Color.never).write((as_text if format == Format.text else as_json)(done))
+    Sink(None, format == Plain.text, Color.never).write((as_text if format == Plain.text else as_json)(done))
 
 
 def show_version(wanted: bool) -> None:
@@ -482,8 +470,11 @@ def main() -> None:
         app()
     except Refused as refused:
         fail(str(refused), 2)
-    except KeyboardInterrupt:
-        fail("interrupted", 130)
+    except SystemExit as done:
+        # typer makes of an interrupt an exit that says nothing; a command that reports what it has exits by itself
+        if isinstance(getattr(done.__context__, "__cause__", None), KeyboardInterrupt):
+            fail("interrupted: there is no verdict", 130)
+        raise
     except Exception as error:
         if os.environ.get("KVSAN_DEBUG"):
             raise

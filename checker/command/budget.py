@@ -11,6 +11,7 @@ from kvsan.checker.explore.budget import MOST, Budget, Figures, budget
 from kvsan.checker.explore.design import BadDesign, find
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.symmetry import SYMMETRIES
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -57,7 +58,7 @@ def as_text(found: Budget) -> str:
 
 def _lines(found: Budget) -> Iterator[str]:
     f = found.figures
-    yield f"{found.design}  {' '.join(f'{name}={value}' for name, value in found.scoped.settings.items())}"
+    yield f"{found.design}  {as_set(found.scoped.settings)}"
     note = f"; UNKNOWN: stopped by {f.stopped}, the figures are lower bounds" if f.stopped else ""
     yield f"  states        {f.states:,}, symmetry {f.symmetry}{note}"
     yield f"  peak          {f.peak} blocks held at most, {f.tables} of them in tables at most"

@@ -70,6 +70,7 @@ def run(request: Request) -> int:
             logs = open_logs(request.logs)
             several = len(logs) > 1
             refuse_unknown_pool(logs, request.pool)
+            make_folder(request.witness)
             for view in views_of(logs, request, suppressions):
                 views.append(view)
                 if streams:
@@ -134,9 +135,20 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
         yield View(outcome, lives, request.shown_block, request.branch)
 
 
+def make_folder(folder: Path | None) -> None:
+    """The folder of the witnesses, before hours of checking. Raises Refused."""
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"--witness {folder} cannot be made: {error.strerror}; name a folder of yours") from error
+
+
 def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -> None:
     """A log for each breach of order, in which it goes wrong. Raises Refused where one cannot be written."""
     races = [found for found in outcome.violations if found.rule in ORDER_NAMES]
+    if not races:
+        say(request, f"--witness: {log.name} shows no breach of order, so there is nothing to write")
     stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
     for found in races[:WITNESSES]:
         about = f"block-{found.block}" if found.block is not None else f"branch-{found.branch}"
@@ -147,7 +159,6 @@ def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -
             say(request, f"no witness of {found.rule} at line {found.line}: {reason}")
             continue
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             write_log(folder / name, made.header, made.events)
         except OSError as error:
             raise Refused(f"--witness: {folder / name} cannot be written: {error.strerror}") from error

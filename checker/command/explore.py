@@ -22,10 +22,10 @@ from kvsan.checker.report.exploration import EXITS, as_json, as_text, walks_json
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .liveness import judge
-from .progress import PATIENCE, live_line
+from .progress import PATIENCE, escaped, live_line
 from .save import check_ending, save
 from .sink import Color, Sink
-from .usage import Refused
+from .usage import Refused, refuse_unknown
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -65,6 +65,8 @@ class Request:
         parts += ["--scope", self.scope] if self.scope else []
         parts += ["--mutant", self.mutant] if self.mutant else []
         parts += [] if self.symmetry == "full" else ["--symmetry", self.symmetry]
+        parts += ["--lints"] if self.lints else []
+        parts += [part for rule in self.without for part in ("--without", rule)]
         return shlex.join(parts)
 
 
@@ -78,18 +80,17 @@ def run(request: Request) -> int:
     try:
         design = find(request.design)
         chosen = scoped(design, changes(request.settings), request.scope, request.mutant)
-        unknown = [r for r in request.without if r not in design.spec.rules]
-        if unknown:
-            raise Refused(f"--without {unknown[0]}: the design has no such rule")
+        refuse_unknown("--without", request.without, design.spec.rules, "rule")
         if request.liveness:
             text, code = judge(design, chosen, request.json)
             Sink(None, not request.json, Color.never).write(text)
             return code
-        prepared = prepare(design, chosen, request.symmetry, request.lints, request.without)
-        if request.simulate is not None:
-            return walk(request, prepared)
         with Live(design.name, request.quiet) as live:
-            found = searched(request, prepared, limits, live)
+            live.show(f"exploring {design.name}: its steps are prepared and compiled, once for each scope")
+            prepared = prepare(design, chosen, request.symmetry, request.lints, request.without)
+            found = searched(request, prepared, limits, live) if request.simulate is None else None
+        if found is None:
+            return walk(request, prepared)
         guards = guard_counts(design, chosen, request.symmetry, limits) if request.coverage else ()
     except BadDesign as error:
         raise Refused(str(error)) from error
@@ -170,13 +171,18 @@ class Live:
         if self.silent or (self.status is None and time.monotonic() - self.start < PATIENCE):
             return
         rate = figures.states / max(figures.seconds, 1e-9)
-        text = (
+        self.show(
             f"exploring {self.name}: {figures.transitions:,} states generated, {figures.states:,} distinct,"
             f" {figures.queue:,} on queue, depth {figures.depth}, {rate:,.0f} distinct a second"
         )
+
+    def show(self, text: str) -> None:
+        """This is under way now."""
+        if self.silent:
+            return
         if self.status is None:
             self.status = live_line(text)
-        self.status.update(text)
+        self.status.update(escaped(text))
 
     def __enter__(self) -> Live:
         return self

@@ -14,7 +14,7 @@ from kvsan.checker.export.subject import CannotExport, Subject, settings_text, s
 from kvsan.checker.export.tla import tla
 
 from .explore import changes
-from .usage import Refused
+from .usage import Refused, refuse_unknown
 
 MODELS = ("tla", "promela")
 SPIN = "spin -a -o2 {0} && gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c && ./pan -m10000000"
@@ -60,9 +60,7 @@ class Written:
 def write(request: ModelRequest) -> str:
     """Write the files. Returns what to say about them. Raises BadDesign, SpecError, Refused."""
     design = find(request.design)
-    unknown = [r for r in request.without if r not in design.spec.rules]
-    if unknown:
-        raise Refused(f"--without {unknown[0]}: the design has no such rule")
+    refuse_unknown("--without", request.without, design.spec.rules, "rule")
     chosen = changes(request.settings), request.scope, request.mutant
     command = request.command("export", "--to", request.to)
     exported = subject(design, *chosen, request.lints, request.without, command)
@@ -78,7 +76,7 @@ def written(request: ModelRequest, exported: Subject) -> Written:
     """The files. Raises CannotExport."""
     if request.to == "promela":
         name = f"{exported.design.name}.pml"
-        return Written({name: promela(exported)}, SPIN.format(name), "none", "")
+        return Written({name: promela(exported)}, SPIN.format(shlex.quote(name)), "none", "")
     used = symmetry(exported.model, request.symmetry)
     made = tla(exported, EXCHANGED[used.name])
     files = {f"{made.name}.tla": made.module, f"{made.name}.cfg": made.configuration}
@@ -101,7 +99,8 @@ def told(request: ModelRequest, exported: Subject, made: Written) -> str:
     lines.append(f"scope     {settings_text(exported)}")
     lines += [f"symmetry  {made.symmetry}"] if request.to == "tla" else []
     lines += [f"          not more: {made.note}"] if made.note else []
-    lines.append(f"run       {made.run}")
+    there = "" if request.folder == Path() else f"cd {shlex.quote(str(request.folder))} && "
+    lines.append(f"run       {there}{made.run}")
     more = "one state more than" if request.to == "promela" else "as many distinct states as"
     lines.append(f"expect    {more} {request.command('explore')} --symmetry {made.symmetry}")
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from kvsan.checker.explore.graph import NoGraphs
 from kvsan.checker.explore.liveness import Liveness, TooLarge, liveness
 from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.report.exploration import EXITS
+from kvsan.spec.designs.settings import as_set
 
 from .usage import Refused
 
@@ -51,8 +52,7 @@ def _object(design: Design, found: Liveness) -> dict[str, object]:
 
 
 def _lines(design: Design, found: Liveness) -> Iterator[str]:
-    scope = " ".join(f"{name}={str(value).lower()}" for name, value in found.scoped.settings.items())
-    yield f"liveness of {design.name}  {scope}"
+    yield f"liveness of {design.name}  {as_set(found.scoped.settings)}"
     yield f"  states        {found.states:,}; {design.pending} in up to {max(found.pending.values(), default=0):,}"
     yield f"  fair          {', '.join(design.fair)}"
     waiting = found.waiting

@@ -11,7 +11,7 @@ from kvsan.spec.lang.diagnostics import SpecError
 from .explore import changes
 from .line import Line
 from .sink import Color, Sink
-from .usage import Refused
+from .usage import Refused, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ def run(request: Request) -> int:
             made = ownership(*chosen)
         else:
             made = system(with_facts(request.design), chosen[0], request.scope, request.mutant, chosen[1])
-        unknown = [a for a in request.actions if a not in (s.name for s in made.actions)]
-        if unknown:
-            raise Refused(f"--action {unknown[0]}: the design has no such action here")
+        refuse_unknown("--action", request.actions, (s.name for s in made.actions), "action here")
         with Line(f"proving {request.design}", request.quiet) as live:
             proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
     except BadDesign as error:

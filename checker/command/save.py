@@ -13,6 +13,7 @@ from kvsan.checker.explore.lines import NoLog
 from kvsan.checker.explore.log import log_of, written
 from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.sequence import sequence
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang.interpret import Plain
 
 from .usage import Refused
@@ -54,8 +55,8 @@ def way_text(
     if path.name.endswith(ITF):
         said = f"{design.name}: {verdict or 'a walk; nothing is violated'}"
         return itf(design.spec, scoped, start, steps, said)
-    scope = " ".join(f"{name}={value}" for name, value in scoped.settings.items())
-    return sequence(design.spec, steps, f"{design.name}  {scope}", events(design, scoped, steps), verdict)
+    title = f"{design.name}  {as_set(scoped.settings)}"
+    return sequence(design.spec, steps, title, events(design, scoped, steps), verdict)
 
 
 def events(design: Design, scoped: Scoped, steps: Sequence[Step]) -> list[dict[str, object]]:

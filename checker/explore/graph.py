@@ -17,6 +17,7 @@ from kvsan.checker.explore.packed import unpack
 from kvsan.checker.explore.path import successors
 from kvsan.checker.explore.replay import show
 from kvsan.checker.explore.search import Limits, Search, search
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang.interpret import Plain, default, holds
 from kvsan.spec.lang.symbolic import predicate
 
@@ -96,8 +97,7 @@ def graph(prepared: Prepared, most: int, depth: int | None = None) -> Graph:
         Node(n, bisect_right(found.levels, n) - 1, _entries(prepared, row), n < firsts, n in stuck, n >= found.expanded)
         for n, row in enumerate(rows)
     )
-    settings = " ".join(f"{k}={v}" for k, v in prepared.scoped.settings.items())
-    return Graph(prepared.design.name, settings, prepared.symmetry, nodes, edges, breaches)
+    return Graph(prepared.design.name, as_set(prepared.scoped.settings), prepared.symmetry, nodes, edges, breaches)
 
 
 def _edges(prepared: Prepared, found: Search, rows: list[tuple[int, ...]]) -> list[Edge]:

@@ -15,6 +15,7 @@ from typing import Any  # JSON values
 
 from kvsan.checker.explore.design import Scoped
 from kvsan.checker.explore.replay import Step, show
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value, default
 from kvsan.spec.lang.symbolic import size_of
@@ -33,7 +34,7 @@ def itf(spec: ir.Spec, scoped: Scoped, start: Plain, steps: Sequence[Step], said
         "format-description": FORMAT,
         "source": spec.name,
         "description": said,
-        "scope": " ".join(f"{name}={value}" for name, value in scoped.settings.items()),
+        "scope": as_set(scoped.settings),
         "always default": " ".join(v.name for v in moving if v not in kept),
     }
     names = [START, *(s.text for s in steps)]

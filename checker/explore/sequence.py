@@ -7,6 +7,7 @@ are the arrows below it. A design whose steps cannot be written as a log shows w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any  # events of a log, JSON values
@@ -183,5 +184,6 @@ def _details(event: dict[str, Any]) -> str:
         if name in UNSAID or (name == "branch" and event["ev"] not in ("alloc", "hit")):
             continue
         ranged = name in ("slots", "tokens") and isinstance(value, list)
-        said += f" {name} " + (f"[{value[0]},{value[1]})" if ranged else str(value))
+        plain = json.dumps(value) if isinstance(value, bool) else str(value)  # as the log has it
+        said += f" {name} " + (f"[{value[0]},{value[1]})" if ranged else plain)
     return said

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kvsan.checker.explore.design import Design, Scoped, scoped
 from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.model import Start, model, starts
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Value, default
 from kvsan.spec.lang.symbolic import Sizes
@@ -65,9 +66,7 @@ def subject(
 
 def settings_text(subject: Subject) -> str:
     """The scope in the names of `--set`."""
-    return ", ".join(
-        f"{n} = {str(v).lower() if isinstance(v, bool) else v}" for n, v in subject.scoped.settings.items()
-    )
+    return as_set(subject.scoped.settings)
 
 
 def doc_lines(step: ir.Step) -> list[str]:

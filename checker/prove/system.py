@@ -76,9 +76,10 @@ def system(
 ) -> System:
     """The steps and facts of a design in a scope. without: facts to leave out. Raises BadDesign."""
     spec, chosen = design.spec, scoped(design, changes, scope, mutant)
-    unknown = [n for n in without if n not in spec.steps]
+    facts = [s.name for s in spec.of_kind("invariant", "auxiliary", "counted")]
+    unknown = [n for n in without if n not in facts]
     if unknown:
-        raise BadDesign(f"{design.name} has no fact {unknown[0]!r}")
+        raise BadDesign(f"{design.name} has no fact {unknown[0]!r}: known are {', '.join(facts) or 'none'}")
     predicates = tuple(s for s in spec.of_kind("invariant", "auxiliary", "counted") if s.name not in without)
     base = _base(design, changes, scope, mutant, predicates)
     begun = starts(spec, base)

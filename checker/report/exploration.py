@@ -10,6 +10,7 @@ from kvsan.checker.explore.coverage import GuardCount
 from kvsan.checker.explore.explore import Exploration, Finding
 from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.simulate import Walks
+from kvsan.spec.designs.settings import as_set
 
 from .coverage import coverage_lines, coverage_object
 
@@ -71,8 +72,7 @@ def _lines(found: Exploration, replay: str, guards: Sequence[GuardCount]) -> Ite
         yield from _finding("violated", finding)
     for finding in found.lints:
         yield from _finding("lint", finding)
-    scope = " ".join(f"{k}={_setting(v)}" for k, v in found.scoped.settings.items())
-    yield f"{found.design}  {scope}"
+    yield f"{found.design}  {as_set(found.scoped.settings)}"
     note = f" ({found.symmetry_note})" if found.symmetry_note else ""
     yield f"  symmetry      {found.symmetry}{note}"
     steps = f"{found.transitions:,} transitions, depth {found.depth}"
@@ -92,10 +92,6 @@ def _lines(found: Exploration, replay: str, guards: Sequence[GuardCount]) -> Ite
     yield _verdict(found)
     if found.verdict == "VIOLATED":
         yield f"  replay        {replay}"
-
-
-def _setting(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool | str) else str(value)
 
 
 def _fan(found: Exploration) -> str:

@@ -21,6 +21,13 @@ class Format(StrEnum):
     html = "html"
 
 
+class Plain(StrEnum):
+    """How what is no outcome of a log is written."""
+
+    text = "text"
+    json = "json"
+
+
 def render(chosen: Format, views: Sequence[View], brief: bool = False) -> str:
     """The outcomes in the format. brief: failures and verdicts alone, where the format is for people."""
     rendered: str = import_module(f"kvsan.checker.report.{chosen.value}").render(views, brief)

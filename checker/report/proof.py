@@ -9,6 +9,7 @@ from typing import Any  # JSON values
 from kvsan.checker.prove.example import Example
 from kvsan.checker.prove.induction import Result
 from kvsan.checker.prove.prove import Proof
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.walk import all_statements
 
@@ -100,8 +101,7 @@ def as_text(proof: Proof, replay: str) -> str:
 def _lines(proof: Proof, replay: str) -> Iterator[str]:
     for r in proof.failed:
         yield from _failed(proof, r)
-    settings = " ".join(f"{k}={str(v).lower() if isinstance(v, bool | str) else v}" for k, v in fixed(proof).items())
-    yield f"{proof.system.design.name}  any number of blocks and branches; {settings}"
+    yield f"{proof.system.design.name}  any number of blocks and branches; {as_set(fixed(proof))}"
     yield ""
     yield from _table(proof)
     yield ""

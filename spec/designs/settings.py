@@ -17,6 +17,11 @@ Setting: TypeAlias = int | bool | str
 Settings: TypeAlias = Mapping[str, Setting]
 
 
+def as_set(settings: Settings) -> str:
+    """A scope on one line, each setting as `--set` takes it: `branches=2 copy_on_write=false`."""
+    return " ".join(f"{name}={str(value).lower()}" for name, value in settings.items())
+
+
 @dataclass(frozen=True)
 class Sizing:
     """sorts: members per sort. limits: value per range parameter. constants: value of each `Const` variable, the same

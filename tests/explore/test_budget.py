@@ -70,7 +70,7 @@ def test_the_most_copies_are_counted_along_one_way() -> None:
 
 def test_the_report_says_each_figure(two: Budget) -> None:
     assert as_text(two) == (
-        "tail_copy  branches=2 blocks=4 block_size=2 positions=2 prompt=3 mutant=NONE\n"
+        "tail_copy  branches=2 blocks=4 block_size=2 positions=2 prompt=3 mutant=none\n"
         "  states        23, symmetry full\n"
         "  peak          4 blocks held at most, 3 of them in tables at most\n"
         "  transient     2 at most held outside every table: targets of copies, pins, frees that wait\n"

@@ -70,8 +70,10 @@ def test_a_terminal_sees_states_queue_depth_and_rate(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command, "live_line", lambda text: Line())
     monkeypatch.setattr(command, "PATIENCE", -1.0)
     with Live("tail_copy", quiet=False) as live:
+        live.show("tail_copy is compiled")
         live.tell(Progress(1200, 5000, 300, 7, 0.5))
     assert shown == [
+        "tail_copy is compiled",
         "exploring tail_copy: 5,000 states generated, 1,200 distinct, 300 on queue, depth 7, 2,400 distinct a second",
         "stopped",
     ]
@@ -81,6 +83,7 @@ def test_no_terminal_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
     monkeypatch.setattr(command, "PATIENCE", -1.0)
     with Live("tail_copy", quiet=False) as live:
+        live.show("tail_copy is compiled")
         live.tell(Progress(1, 1, 1, 1, 1.0))
         assert live.status is None
 

@@ -43,8 +43,8 @@ def test_it_says_what_was_written_how_to_run_it_and_what_to_expect(tmp_path: Pat
     assert done.exit_code == 0
     wrote, scope, run, expect = done.output.splitlines()
     assert wrote == f"wrote     {tmp_path / 'tail_copy.pml'}"
-    assert scope == "scope     branches = 2, blocks = 4, block_size = 2, positions = 2, prompt = 3, mutant = NONE"
-    assert run.startswith("run       spin -a -o2 tail_copy.pml && gcc ")
+    assert scope == "scope     branches=2 blocks=4 block_size=2 positions=2 prompt=3 mutant=none"
+    assert run.startswith(f"run       cd {tmp_path} && spin -a -o2 tail_copy.pml && gcc ")
     assert expect == "expect    one state more than kvsan explore tail_copy --scope two_branches --symmetry none"
 
 
@@ -54,7 +54,7 @@ def test_it_says_what_was_written_how_to_run_it_and_what_to_expect(tmp_path: Pat
         (["nothing", "--to", "tla"], "there is no design 'nothing'"),
         (["tail_copy", "--to", "tla", "--mutant", "none_such"], "has no mutant 'none_such'"),
         (["tail_copy", "--to", "tla", "--symmetry", "half"], "--symmetry half: known are none, blocks, full"),
-        (["tail_copy", "--to", "tla", "--without", "no_rule"], "the design has no such rule"),
+        (["tail_copy", "--to", "tla", "--without", "no_rule"], "there is no such rule: did you mean no_leak?"),
         ([MACHINE, "--to", "promela", "--out", "/dev/null/folder"], "cannot be written"),
     ],
 )

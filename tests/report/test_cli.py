@@ -172,7 +172,7 @@ def test_suppressed_violations_do_not_fail_but_are_told(kvsan: Kvsan, tmp_path: 
         (["check"], "Missing argument"),
         (["chek", BAD], "did you mean"),
         (["rules", "free_onse"], "did you mean free_once?"),
-        (["rules", "--format", "html"], "--format text or json"),
+        (["rules", "--format", "html"], "'html' is not one of 'text', 'json'"),
     ],
 )
 def test_bad_usage_is_exit_2_with_a_remedy(kvsan: Kvsan, arguments: list[str], says: str) -> None:
@@ -260,6 +260,15 @@ def test_a_defect_is_a_sentence_and_no_verdict(kvsan: Kvsan, monkeypatch: pytest
     result = kvsan("check", GOOD)
     assert result.code == 3
     assert result.err.startswith("kvsan: a defect of kvsan, no verdict: RuntimeError: boom\n")
+
+
+def test_an_interrupt_before_there_is_anything_to_report_is_said(kvsan: Kvsan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kvsan.checker.command.explore.prepare", interrupt)
+    result = kvsan("explore", "tail_copy")
+    assert (result.code, result.out, result.err) == (130, "", "kvsan: interrupted: there is no verdict\n")
 
 
 def test_an_interrupt_reports_what_was_found_so_far(kvsan: Kvsan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def _summary(m: Material) -> Iterator[Block]:
         f"{every} {scopes}: {states:,} states, one of each orbit where a symmetry is proved",
     )
     if isinstance(m.proof, str):
-        yield Verdict("UNPROVED", f"beyond these scopes: {m.proof}")
+        yield Verdict("UNPROVED", f"beyond these scopes. {m.proof}")
     else:
         held = (
             "" if m.proof["verdict"] == "HOLDS" else "; not every step is proved, so nothing follows beyond the scopes"

@@ -13,7 +13,7 @@ from kvsan.checker.explore.budget import Budget
 from kvsan.checker.explore.design import Design
 from kvsan.checker.explore.explore import Exploration
 from kvsan.checker.explore.mutants import Caught
-from kvsan.spec.designs.settings import Setting
+from kvsan.spec.designs.settings import Setting, as_set
 from kvsan.spec.lang import ir
 
 LABELS = ("Source", "Catches", "Except", "Deviates")
@@ -56,7 +56,7 @@ class Material:
 
 def settings(found: Mapping[str, Setting]) -> str:
     """The settings of a scope on one line, the decision that is taken wrong aside."""
-    return " ".join(f"{name}={str(value).lower()}" for name, value in found.items() if name != "mutant")
+    return as_set({name: value for name, value in found.items() if name != "mutant"})
 
 
 @cache

@@ -1,6 +1,6 @@
 ----------------------------- MODULE TailMachine -----------------------------
 (* tail_machine: kvsan export tail_machine.py --to tla --set branches=2
-   Scope: branches = 2, blocks = 5, block_size = 2, positions = 2, prompt = 3, shared_append = false, early_publish = false.
+   Scope: branches=2 blocks=5 block_size=2 positions=2 prompt=3 shared_append=false early_publish=false.
 
    Run it: java -cp tla2tools.jar tlc2.TLC -config TailMachine.cfg TailMachine.tla *)
 EXTENDS Integers, TLC

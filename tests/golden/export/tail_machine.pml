@@ -1,5 +1,5 @@
 /* tail_machine: kvsan export tail_machine.py --to promela --set branches=2
-   scope: branches = 2, blocks = 5, block_size = 2, positions = 2, prompt = 3, shared_append = false, early_publish = false
+   scope: branches=2 blocks=5 block_size=2 positions=2 prompt=3 shared_append=false early_publish=false
 
    spin -a -o2 FILE; gcc -O2 -DSAFETY -DNOREDUCE -DNOFAIR -o pan pan.c; ./pan -m10000000
    -o2 keeps in a state what is only written. For a shortest counterexample: gcc -DREACH, ./pan -i.
