@@ -166,6 +166,7 @@ def test_suppressed_violations_do_not_fail_but_are_told(kvsan: Kvsan, tmp_path: 
         (["check", BAD, "--suppress", "none.txt"], "the file cannot be read"),
         (["check", BAD, "--output", "no/such/folder/x"], "cannot be written"),
         (["check", BAD, "--output", BAD], "is one of the logs"),
+        (["check", BAD, "--witness", "/dev/null/x"], "--witness /dev/null/x cannot be made"),
         (["check", BAD, "--block", "1", "--pool", "cpu"], "there is no pool 'cpu': did you mean gpu?"),
         (["check", BAD, "--format", "yaml"], "'yaml' is not one of"),
         (["check", BAD, "--until", "0"], "--until"),
