@@ -161,6 +161,9 @@ def explore(
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Count what each require refuses and passes, and each obligation.")
     ] = False,
+    threads: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Threads that expand states; 0: one a core. The report is the same.")
+    ] = 0,
 ) -> None:
     """Explore every state of a design, or find a shortest way to break a rule.
 
@@ -170,7 +173,7 @@ def explore(
     from kvsan.checker.command.explore import Request, run
 
     limits = (limit_states, limit_memory, limit_depth)
-    rest = (*limits, format == Plain.json, save, simulate, depth, seed, quiet, plain, liveness, coverage)
+    rest = (*limits, format == Plain.json, save, simulate, depth, seed, quiet, plain, liveness, coverage, threads)
     request = Request(design, tuple(set_ or ()), scope, mutant, symmetry, lints, tuple(without or ()), *rest)
     raise typer.Exit(run(request))
 

@@ -57,6 +57,7 @@ class Request:
     plain: bool = False
     liveness: bool = False
     coverage: bool = False
+    threads: int = 0
 
     @property
     def replay(self) -> str:
@@ -112,7 +113,7 @@ def searched(request: Request, prepared: Prepared, limits: Limits, live: Live) -
     """Search by what there is: compiled, or by the interpreter."""
     if not request.plain:
         try:
-            return explore(prepared, limits, live.tell)
+            return explore(prepared, limits, live.tell, request.threads)
         except NoCompiler as error:
             print(f"kvsan explore: {error}, so this search is slow: pip install 'kvsan[explore]'", file=sys.stderr)
     return explore_plainly(prepared, limits, live.tell)

@@ -12,6 +12,8 @@ from kvsan.checker.explore.sorting import joined, roles
 from kvsan.checker.explore.writer import Writer
 
 ROUNDS = 2
+LAST = (1 << 63) - (1 << 10)
+"""Greater than a colour: there are at most that many members."""
 
 
 def colours(raw: Raw, fields: list[Field], sorted_: str, tried: str, sizes: dict[str, int]) -> None:
@@ -26,6 +28,8 @@ def colours(raw: Raw, fields: list[Field], sorted_: str, tried: str, sizes: dict
     out.line("@inline")
     with out.block(f"def alone({raw.words('w')}, c)"):
         _alone(raw, fields, "c", tried, sorted_, sizes[tried])
+        with out.block(f"for m in range({sizes[tried]})"):  # of whom nothing is said comes last
+            out.line(f"c[m] = {LAST} if c[m] == 0 else c[m]")
     out.line("\n")
     with out.block(f"def together({raw.words('w')}, c, d, c2, d2)"):
         out.line("named = 0")
@@ -46,7 +50,7 @@ def colours(raw: Raw, fields: list[Field], sorted_: str, tried: str, sizes: dict
                     out.line(f"{target}[m] = stir({target}2[m])")
         with out.block(f"for m in range({sizes[tried]})"):
             out.line("if not (named >> m) & 1:")
-            out.line(f"    c[m] = {(1 << 63) - 1 - sizes[tried]} + m")
+            out.line(f"    c[m] = {LAST} + m")
     out.line("\n")
 
 

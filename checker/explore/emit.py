@@ -24,7 +24,10 @@ from kvsan.spec.lang.walk import all_statements, every
 HEADER = '''"""{name}"""
 
 WORDS = {words}
+CUT = {cut}
 BATCH = {batch}
+TURN = {turn}
+CHUNK = {chunk}
 FAN = {fan}
 
 
@@ -38,6 +41,11 @@ def mark(fail_at, fail_code, k, at, code):
 '''
 
 BATCH = 256
+"""Successors stored at once, at least."""
+MOST_CHUNK = 4096
+AHEAD = 4
+"""How many states before its turn the halves of one are called into the cache."""
+ROOM = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,17 @@ class Model:
     lints: frozenset[str]
     counted: tuple[ir.Step, ...]
     working: Layout
+
+    @property
+    def fan(self) -> int:
+        """At most so many successors, and at least 1."""
+        return max(1, self.bases[-1])
+
+    @property
+    def chunk(self) -> int:
+        """How many states are expanded in one piece, a power of two: their successors must fit in ROOM bytes."""
+        fit = max(1, ROOM // (8 * self.layout.words * self.fan))
+        return min(MOST_CHUNK, 1 << fit.bit_length() - 1)
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -135,9 +154,8 @@ def generate(model: Model, canonical: str = "", counting: bool = False) -> Gener
         judges += [Judge("guard", "", action.name, "", g.span) for g in action.guard for _ in range(2)]
     places = Places(len(judges))
     out = Writer()
-    out.lines.append(
-        HEADER.format(name=model.name, words=model.layout.words, batch=BATCH, fan=max(1, model.bases[-1])).rstrip("\n")
-    )
+    sizes = {"words": model.layout.words, "cut": model.layout.cut, "chunk": model.chunk, "fan": model.fan}
+    out.lines.append(HEADER.format(name=model.name, batch=BATCH, turn=2 * BATCH, **sizes).rstrip("\n"))
     out.line("\n")
     if model.counted:
         recount(model.counted, model.layout.words, _emitter(model, out, places, "w"))
@@ -169,9 +187,8 @@ def _words(model: Model, prefix: str) -> str:
 
 def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: Places) -> None:
     """Judge one state, then append its successors; where there is none, see whether it may be at rest."""
-    with out.block(f"def expand(states, at, {ARRAYS})"):
-        for n in range(model.layout.words):
-            out.line(f"w{n} = states[at * WORDS + {n}]")
+    with out.block(f"def expand(sets, at, {ARRAYS})"):
+        _load(model.layout, out)
         if model.counted:
             stored = range(model.layout.words)
             more = range(model.layout.words, model.working.words)
@@ -192,6 +209,23 @@ def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: 
                         out.line(f"mark(fail_at, fail_code, {ends}, at, -1)")
         out.line("return n")
     out.line("\n")
+
+
+def _load(layout: Layout, out: Writer) -> None:
+    """The words of state `at`, whole or from its halves."""
+    out.line("rows = array(sets[0])")
+    if layout.cut:
+        out.line("left = array(sets[5])")
+        out.line("right = array(sets[10])")
+        out.line("first = (rows[at] & 0xFFFFFFFF) * CUT")
+        out.line("then = lshr(rows[at], 32) * (WORDS - CUT)")
+        out.line(f"prefetch(left, (rows[at + {AHEAD}] & 0xFFFFFFFF) * CUT)")
+        out.line(f"prefetch(right, lshr(rows[at + {AHEAD}], 32) * (WORDS - CUT))")
+    for n in range(layout.words):
+        if not layout.cut:
+            out.line(f"w{n} = rows[at * WORDS + {n}]")
+        else:
+            out.line(f"w{n} = " + (f"left[first + {n}]" if n < layout.cut else f"right[then + {n - layout.cut}]"))
 
 
 def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:

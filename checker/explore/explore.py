@@ -10,6 +10,7 @@ from kvsan.checker.explore.emit import REST, Generated, Judge, Model, generate
 from kvsan.checker.explore.model import Start, model, starts
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.path import codes_to
+from kvsan.checker.explore.pieces import cores
 from kvsan.checker.explore.plain import literal
 from kvsan.checker.explore.replay import Step, perform
 from kvsan.checker.explore.search import UNLIMITED, Failure, Limits, Progress, Search, search
@@ -103,14 +104,15 @@ def explore(
     prepared: Prepared,
     limits: Limits = UNLIMITED,
     tell: Callable[[Progress], None] = lambda _: None,
+    threads: int = 0,
 ) -> Exploration:
     """Search, and find the way to the first failure of each rule at the depth where the search ended.
 
-    Raises NoCompiler.
+    threads: 0 for as many as there are cores. Raises NoCompiler.
     """
     module = build(prepared.generated.source)
     begun = [s.state for s in prepared.begun]
-    found = search(prepared.model, prepared.generated, module, begun, limits, tell)
+    found = search(prepared.model, prepared.generated, module, begun, limits, tell, threads=threads or cores())
     violations, lints = list[Finding](), list[Finding]()
     judges = prepared.generated.judges
     for failure in found.failures:

@@ -14,6 +14,8 @@ from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
 WORD = 64
+LINE = 8
+"""The words of a cache line."""
 WIDEST_SET = 62
 """A mask is a signed 64-bit number in the generated code, and `1 << n` for n members must be one too."""
 
@@ -60,6 +62,20 @@ class Layout:
     fields: Mapping[str, Field]
     words: int
     bits: int
+
+    @property
+    def cut(self) -> int:
+        """How many words of a state a search keeps apart from the others, 0 where it keeps rows whole.
+
+        A wide row is two numbers, of its halves: many states share a half. That takes a third to a half of the memory,
+        and two lookups more.
+        """
+        return (self.words + 1) // 2 if self.words > LINE else 0
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The words of a row in each set of rows that a search keeps: the states, then the halves."""
+        return (1, self.cut, self.words - self.cut) if self.cut else (self.words,)
 
 
 def values_of(type_: ir.Type, sizes: Sizes) -> int:

@@ -7,6 +7,7 @@ branches: the generated text divides by nothing that may be zero. numba infers t
 a large design takes it minutes; here there is nothing to infer, and LLVM's part takes seconds.
 
     words(n)            a local array of n numbers, not cleared
+    array(a), halves(a) what lies at an address, as an array of words or of 32-bit halves
     lshr(a, n)          a shift that brings in zeros
     prefetch(array, i)  call an entry into the cache; never a fault
 """
@@ -173,6 +174,9 @@ class _Body:
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("words"), [size])):
                 count = self.module.constants.get(size.id) if isinstance(size, ast.Name) else ast.literal_eval(size)
                 self.arrays[name] = self.places.alloca(WORD, int(count or 0), name=name)
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("array" | "halves" as kind), [address])):
+                width = WORD if kind == "array" else HALF
+                self.arrays[name] = self.out.inttoptr(self.number(address), width.as_pointer(), name)
             case ast.Assign([target], value):
                 self._assign(target, value)
             case ast.AugAssign(target, op, value):

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any  # llvmlite and numpy carry no types that help here
 
-PUBLIC = ("sweep", "store", "rehash", "canonical")
+PUBLIC = ("sweep", "spread", "store", "keep", "rehash", "canonical")
 
 
 class NoCompiler(Exception):
@@ -47,7 +47,7 @@ class Module:
         self._engine: Any = llvm.create_mcjit_compiler(empty, _machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        self.sweep, self.store, self.rehash, self.canonical = map(self._function, PUBLIC)
+        self.sweep, self.spread, self.store, self.keep, self.rehash, self.canonical = map(self._function, PUBLIC)
 
     def _function(self, name: str) -> Callable[..., int]:
         engine = self._engine  # the code lives as long as what may call it

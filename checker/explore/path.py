@@ -10,8 +10,13 @@ from collections.abc import Sequence
 from typing import Any  # numpy arrays
 
 from kvsan.checker.explore.packed import pack
+from kvsan.checker.explore.pieces import Buffer, Tally
 from kvsan.checker.explore.search import Failure, Search
+from kvsan.checker.explore.store import single
 from kvsan.spec.lang.interpret import Plain
+
+PREDECESSOR, SUCCESSORS = 1, 2
+"""What a sweep of the kernel may be asked for beside storing."""
 
 
 def codes_to(found: Search, failure: Failure, starts: Sequence[Plain]) -> tuple[int, list[int]]:
@@ -28,35 +33,34 @@ def _back(found: Search, at: int) -> list[int]:
     way = [at]
     while way[0] >= (found.levels[1] if len(found.levels) > 1 else found.count):
         level = max(d for d, first in enumerate(found.levels) if first <= way[0])
-        before, _ = _sweep(found, found.states, found.levels[level - 1], found.levels[level], way[0])
+        goal = found.store.row(way[0]).copy()
+        first, stop = found.levels[level - 1], found.levels[level]
+        before, _, _ = _sweep(found, found.store.sets, first, stop, PREDECESSOR, goal, _unheeded(found))
         way.insert(0, before)
     return way
 
 
-def _sweep(found: Search, states: Any, at: int, stop: int, target: int) -> tuple[int, int]:
-    np = found.module.np
-    a = found.arrays
-    assert a is not None
-    dull = [np.zeros_like(x) for x in (found.fan, found.taken, found.judged)]
-    found.module.sweep(
-        states, 0, a.table, a.bits, at, stop, 1 << 62, target, a.buf, a.codes, a.hashes,
-        *dull, np.zeros_like(a.fail_at), np.zeros_like(a.fail_code), a.pair,
-    )  # fmt: skip
-    return int(a.pair[0]), int(a.pair[1])
+def _sweep(found: Search, sets: Any, at: int, stop: int, mode: int, goal: Any, tally: Tally) -> tuple[int, int, Buffer]:
+    """What a sweep that stores nothing found, and its buffer: room for what one state leads to."""
+    np, model = found.module.np, found.model
+    pair, buffer = np.zeros(2, np.int64), Buffer.of(np, model, model.fan)
+    found.module.sweep(sets, at, stop, 0, mode, goal, *buffer.arrays, *tally.arrays, pair)
+    return int(pair[0]), int(pair[1]), buffer
+
+
+def _unheeded(found: Search) -> Tally:
+    return Tally.zero(found.module.np, found.model, len(found.generated.judges))
 
 
 def successors(found: Search, words: Any) -> list[tuple[int, Any, Any]]:
     """The code, the words and the orbit's words of each successor."""
-    np = found.module.np
-    a, width = found.arrays, found.model.layout.words
-    assert a is not None
-    _, n = _sweep(found, np.array(words, np.int64), 0, 1, -2)
-    plain = a.buf[: n * width].copy()
-    found.module.canonical(a.buf, 0, n)
-    return [
-        (int(a.codes[k]), plain[k * width : (k + 1) * width], a.buf[k * width : (k + 1) * width].copy())
-        for k in range(n)
-    ]
+    width = found.model.layout.words
+    sets, _keep = single(found.model.layout, found.module, words)
+    _, n, buffer = _sweep(found, sets, 0, 1, SUCCESSORS, sets, _unheeded(found))
+    plain = buffer.words[: n * width].copy()
+    found.module.canonical(buffer.words, 0, n)
+    rows = [slice(k * width, (k + 1) * width) for k in range(n)]
+    return [(int(buffer.codes[k]), plain[row], buffer.words[row]) for k, row in enumerate(rows)]
 
 
 def _orbit(found: Search, words: Sequence[int]) -> tuple[int, ...]:
@@ -67,8 +71,7 @@ def _orbit(found: Search, words: Sequence[int]) -> tuple[int, ...]:
 
 
 def _forward(found: Search, orbits: list[int], starts: Sequence[Plain]) -> tuple[int, list[int], Any]:
-    width = found.model.layout.words
-    rows = [tuple(found.states[n * width : (n + 1) * width].tolist()) for n in orbits]
+    rows = [tuple(found.store.row(n).tolist()) for n in orbits]
     packed = [pack(s, found.model.layout) for s in starts]
     start = next(k for k, words in enumerate(packed) if _orbit(found, words) == rows[0])
     words: Any = packed[start]
@@ -81,13 +84,7 @@ def _forward(found: Search, orbits: list[int], starts: Sequence[Plain]) -> tuple
 
 def _failing(found: Search, words: Any, failure: Failure) -> int:
     """The code of a step that fails the same judge from this member of the orbit."""
-    np = found.module.np
-    a = found.arrays
-    assert a is not None
-    fail_at, fail_code = np.full_like(a.fail_at, -1), np.full_like(a.fail_code, -1)
-    dull = [np.zeros_like(x) for x in (found.fan, found.taken, found.judged)]
-    found.module.sweep(
-        np.array(words, np.int64), 0, a.table, a.bits, 0, 1, 1 << 62, -2, a.buf, a.codes, a.hashes,
-        *dull, fail_at, fail_code, a.pair,
-    )  # fmt: skip
-    return int(fail_code[failure.judge])
+    sets, _keep = single(found.model.layout, found.module, words)
+    tally = _unheeded(found)
+    _sweep(found, sets, 0, 1, SUCCESSORS, sets, tally)
+    return int(tally.fail_code[failure.judge])

@@ -6,19 +6,18 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any  # numpy arrays, which carry no types that help here
 
 from kvsan.checker.explore.emit import BATCH, Generated, Model
 from kvsan.checker.explore.module import Module
 from kvsan.checker.explore.packed import pack
+from kvsan.checker.explore.pieces import Buffer, Pieces, Tally
+from kvsan.checker.explore.store import Store
 from kvsan.spec.lang.interpret import Plain
 
-LOAD = 0.6
-"""How full the hash table may become."""
 PIECE = 1 << 16
 """States expanded between two looks at the clock, the memory and the keyboard."""
-FIRST_BITS = 14
-WIDEST_TABLE = 31
 
 
 @dataclass(frozen=True)
@@ -55,41 +54,43 @@ class Failure:
 
 
 @dataclass
-class _Arrays:
-    table: Any
-    bits: int
-    buf: Any
-    codes: Any
-    hashes: Any
-    fail_at: Any
-    fail_code: Any
-    pair: Any
-
-
-@dataclass
 class Search:
     """What a search found. stopped: why it ended early, '' where it exhausted the design.
 
-    levels: the number of the first state of each depth. fan: states by how many successors they have. taken: per
-    action, transitions. judged: per judge, evaluations (obligations). failures: the first of each judge, shortest
-    first. ends: states without a successor.
+    levels: the number of the first state of each depth. tally: transitions per action, obligations judged, and the
+    first failure of each judge. failures: those, shortest first.
     """
 
     model: Model
     generated: Generated
     module: Module
-    states: Any
-    count: int = 0
+    store: Store
+    tally: Tally
     levels: list[int] = field(default_factory=lambda: [0])
-    fan: Any = None
-    taken: Any = None
-    judged: Any = None
     failures: list[Failure] = field(default_factory=list)
     stopped: str = ""
     expanded: int = 0
     seconds: float = 0.0
     bytes: int = 0
-    arrays: _Arrays | None = None
+
+    @property
+    def count(self) -> int:
+        return self.store.count
+
+    @property
+    def fan(self) -> Any:
+        """States by how many successors they have."""
+        return self.tally.fan
+
+    @property
+    def taken(self) -> Any:
+        """Transitions per action."""
+        return self.tally.taken
+
+    @property
+    def judged(self) -> Any:
+        """Evaluations of obligations, per judge."""
+        return self.tally.judged
 
     @property
     def transitions(self) -> int:
@@ -98,6 +99,11 @@ class Search:
     @property
     def depth(self) -> int:
         return len(self.levels) - 1
+
+    @cached_property
+    def states(self) -> Any:
+        """The words of every state, one after the other; of a search that is over."""
+        return self.store.all()
 
 
 def search(
@@ -108,75 +114,62 @@ def search(
     limits: Limits = UNLIMITED,
     tell: Callable[[Progress], None] = lambda _: None,
     stop: bool = True,
+    threads: int = 1,
 ) -> Search:
-    """Explore. stop: end with the depth at which something failed. A KeyboardInterrupt ends it with what it has."""
-    np = module.np
-    words = model.layout.words
-    fan = max(1, model.bases[-1])
-    room = min(limits.states + BATCH + fan, limits.memory // (8 * words) + BATCH + fan)
-    found = Search(model, generated, module, np.empty(room * words, np.int64))
-    found.fan = np.zeros(fan + 1, np.int64)
-    found.taken = np.zeros(len(model.actions), np.int64)
-    judges = len(generated.judges)
-    found.judged = np.zeros(max(1, judges), np.int64)
-    arrays = _Arrays(
-        np.zeros(1 << FIRST_BITS, np.uint32),
-        FIRST_BITS,
-        np.zeros((BATCH + fan) * words, np.int64),
-        np.zeros(BATCH + fan, np.int64),
-        np.zeros(BATCH + fan, np.uint64),
-        np.full(max(1, judges), -1, np.int64),
-        np.full(max(1, judges), -1, np.int64),
-        np.zeros(2, np.int64),
-    )
-    found.arrays = arrays
+    """Explore. stop: end with the depth at which something failed. A KeyboardInterrupt ends it with what it has.
+
+    threads: how many expand states; the outcome does not depend on it.
+    """
+    store = Store(module, model.layout, limits.states, limits.memory, model.fan)
+    found = Search(model, generated, module, store, Tally.zero(module.np, model, len(generated.judges)))
     begun = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    _begin(found, arrays, starts)
+    _begin(found, starts)
     try:
-        _run(found, arrays, limits, tell, stop, begun)
+        _run(found, limits, tell, stop, threads, begun)
     except KeyboardInterrupt:
         found.stopped = "interrupted"
     found.seconds = time.perf_counter() - begun
     found.bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-    found.failures = _failures(found, arrays)
+    found.failures = _failures(found)
     return found
 
 
-def _begin(found: Search, arrays: _Arrays, starts: Sequence[Plain]) -> None:
-    words = found.model.layout.words
-    for k, state in enumerate(starts):
-        arrays.buf[k * words : (k + 1) * words] = pack(state, found.model.layout)
-    found.module.canonical(arrays.buf, 0, len(starts))
-    found.count = found.module.store(found.states, 0, arrays.table, arrays.bits, arrays.buf, len(starts), arrays.hashes)
+def _begin(found: Search, starts: Sequence[Plain]) -> None:
+    np, layout = found.module.np, found.model.layout
+    rows = np.array([word for state in starts for word in pack(state, layout)], np.int64)
+    found.module.canonical(rows, 0, len(starts))
+    found.store.make_room(len(starts))
+    found.module.store(found.store.sets, rows, 0, len(starts), np.zeros(2 * len(starts), np.uint64))
 
 
 def _run(
-    found: Search, arrays: _Arrays, limits: Limits, tell: Callable[[Progress], None], stop: bool, begun: float
+    found: Search, limits: Limits, tell: Callable[[Progress], None], stop: bool, threads: int, begun: float
 ) -> None:
-    fan = max(1, found.model.bases[-1])
-    most = min(limits.states, limits.memory // (8 * found.model.layout.words))
+    most = min(limits.states, limits.memory // (8 * found.model.layout.widths[0]))
+    buffer, pair = Buffer.of(found.module.np, found.model, BATCH + found.model.fan), found.module.np.zeros(2, "int64")
+
+    def look() -> None:
+        queue = found.count - found.expanded
+        tell(Progress(found.count, found.transitions, queue, found.depth, time.perf_counter() - begun))
+
     while found.levels[-1] < found.count:
         end = found.count
         if found.depth > limits.depth:
             found.stopped = f"depth {limits.depth}"
             return
         while found.expanded < end:
-            full = int((1 << arrays.bits) * LOAD)
-            found.module.sweep(
-                found.states, found.count, arrays.table, arrays.bits, found.expanded,
-                min(end, found.expanded + PIECE), min(full, most + BATCH + fan), -1, arrays.buf, arrays.codes,
-                arrays.hashes, found.fan, found.taken, found.judged, arrays.fail_at, arrays.fail_code, arrays.pair,
-            )  # fmt: skip
-            found.expanded, found.count = map(int, arrays.pair)
-            queue = found.count - found.expanded
-            tell(Progress(found.count, found.transitions, queue, found.depth, time.perf_counter() - begun))
-            if found.count > most:
-                found.stopped = "the limit of states" if most == limits.states else "the limit of memory"
+            if threads > 1 and end - found.expanded > 2 * found.model.chunk:
+                _together(found, end, most, limits, threads, look)
+            if found.expanded < end:
+                _alone(found, end, most, buffer, pair)
+            look()
+            found.stopped = _limit(found, end, most, limits)
+            if found.stopped:
                 return
-            if found.expanded < end and found.count + BATCH + 2 * fan > full:
-                _widen(found, arrays)
-        if stop and any(f.kind in STOPPING and arrays.fail_at[k] >= 0 for k, f in enumerate(found.generated.judges)):
+        if stop and any(
+            f.kind in STOPPING and found.tally.fail_at[k] >= 0 for k, f in enumerate(found.generated.judges)
+        ):
             return
         found.levels.append(end)
     found.levels.pop()
@@ -185,21 +178,43 @@ def _run(
 STOPPING = ("rule", "invariant", "counted", "undefined", "deadlock")
 
 
-def _widen(found: Search, arrays: _Arrays) -> None:
-    """A table twice as wide, or four times while it is small."""
-    np = found.module.np
-    bits = arrays.bits + (2 if arrays.bits < 20 else 1)
-    if bits > WIDEST_TABLE:
-        raise MemoryError("more states than the table can number")
-    arrays.table = np.zeros(0, np.uint32)
-    arrays.table, arrays.bits = np.zeros(1 << bits, np.uint32), bits
-    found.module.rehash(found.states, found.count, arrays.table, bits, arrays.hashes)
+def _alone(found: Search, end: int, most: int, buffer: Buffer, pair: Any) -> None:
+    """Expand a piece in this thread, or as much of it as there is room for."""
+    found.store.make_room(BATCH + 2 * found.model.fan)
+    stop = min(end, found.expanded - found.expanded % PIECE + PIECE)
+    found.module.sweep(found.store.sets, found.expanded, stop, most, 0, pair, *buffer.arrays, *found.tally.arrays, pair)
+    found.expanded = int(pair[0])
 
 
-def _failures(found: Search, arrays: _Arrays) -> list[Failure]:
+def _together(found: Search, end: int, most: int, limits: Limits, threads: int, look: Callable[[], None]) -> None:
+    """Expand the rest of a depth in several threads; where a limit is near, as much of it as is far from it."""
+
+    def may_go_on(rows: int) -> bool:
+        found.expanded = pieces.stored
+        near = found.count + rows > most or not found.store.has_room(rows)
+        return not near and not _limit(found, end, most, limits)
+
+    pieces = Pieces(found.module, found.model, found.store, found.tally, found.expanded, end, may_go_on)
+    try:
+        pieces.run(threads, look)
+    finally:
+        found.expanded = pieces.stored
+
+
+def _limit(found: Search, end: int, most: int, limits: Limits) -> str:
+    """The limit that is passed, judged where it does not matter how many threads there are."""
+    if found.count > most:
+        return "the limit of states" if most == limits.states else "the limit of memory"
+    if found.expanded < end and not found.store.has_room(BATCH + found.model.fan):
+        return "the limit of memory"
+    whole = found.expanded == end or found.expanded % PIECE == 0
+    return "the limit of memory" if whole and found.store.bytes > limits.memory else ""
+
+
+def _failures(found: Search) -> list[Failure]:
     out = []
     for k in range(len(found.generated.judges)):
-        at, code = int(arrays.fail_at[k]), int(arrays.fail_code[k])
+        at, code = int(found.tally.fail_at[k]), int(found.tally.fail_code[k])
         if at >= 0:
             level = max(d for d, first in enumerate(found.levels) if first <= at)
             out.append(Failure(k, at, code, level + (1 if code >= 0 else 0)))

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from kvsan.checker.explore.canon import canonical
 from kvsan.checker.explore.layout import layout
-from kvsan.checker.explore.module import Module, build
+from kvsan.checker.explore.module import PUBLIC, Module, build
 from kvsan.checker.explore.packed import decode, entries, pack, unpack
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain
@@ -45,7 +45,7 @@ LAYOUT = layout(VARIABLES.values(), SIZES)
 def sorting(request: pytest.FixtureRequest) -> tuple[Module, bool]:
     branches = request.param == "full"
     text = canonical(LAYOUT, "Block", "Branch" if branches else None, dict(SIZES.sorts))
-    rest = "".join(f"\n\ndef {name}(n):\n    return n\n" for name in ("sweep", "store", "rehash"))
+    rest = "".join(f"\n\ndef {name}(n):\n    return n\n" for name in PUBLIC if name != "canonical")
     return build(f"WORDS = {LAYOUT.words}\n\n{text}{rest}"), branches
 
 

@@ -10,22 +10,32 @@ from typing import Any  # numpy arrays
 
 import pytest
 from kvsan.checker.explore import module as machine_code
-from kvsan.checker.explore.module import Module, build
+from kvsan.checker.explore.layout import Layout
+from kvsan.checker.explore.module import PUBLIC, Module, build
+from kvsan.checker.explore.store import Store
 
 np = pytest.importorskip("numpy", reason="the compiled search needs the extra `explore`")
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
-REST = "".join(f"\ndef {name}(n):\n    return n\n" for name in ("store", "rehash", "canonical"))
+REST = "".join(f"\ndef {name}(n):\n    return n\n" for name in PUBLIC if name != "sweep")
 DOUBLING = """
 WORDS = 2
+CUT = {cut}
 BATCH = 256
+TURN = 512
+CHUNK = 4096
 FAN = 2
 
 @inline
-def expand(states, at, buf, n, codes, taken, judged, fail_at, fail_code):
+def expand(sets, at, buf, n, codes, taken, judged, fail_at, fail_code):
+    rows = array(sets[0])
+    number = rows[at * WORDS + 1] if CUT == 0 else 0
+    if CUT != 0:
+        right = array(sets[10])
+        number = right[lshr(rows[at], 32)]
     for j in range(2):
         buf[n * WORDS] = 7
-        buf[n * WORDS + 1] = states[at * WORDS + 1] * 2 + j
+        buf[n * WORDS + 1] = number * 2 + j
         codes[n] = j
         n += 1
     return n
@@ -34,7 +44,7 @@ def canonical(buf, first, n):
     return
 
 """
-"""A search of binary numbers: state m leads to 2m and 2m + 1."""
+"""A search of binary numbers: state m leads to 2m and 2m + 1. CUT 1 keeps the halves of a state apart."""
 
 
 def says(body: str, *given: int) -> list[int]:
@@ -91,10 +101,23 @@ a[4] = q"""
     assert says(body, 2, 20) == expected
 
 
-@pytest.fixture(scope="module")
-def search() -> Module:
-    kernel = Path(machine_code.__file__).with_name("kernel.py")
-    return build(DOUBLING + kernel.read_text(encoding="utf-8"))
+class Halved(Layout):
+    """Two words a state, kept apart."""
+
+    @property
+    def cut(self) -> int:
+        return 1
+
+
+@pytest.fixture(scope="module", params=["whole", "halves"])
+def search(request: pytest.FixtureRequest) -> tuple[Module, Layout]:
+    kernel = Path(machine_code.__file__).with_name("kernel.py").read_text(encoding="utf-8")
+    layout = (Halved if request.param == "halves" else Layout)({}, 2, 128)
+    return build(DOUBLING.format(cut=layout.cut) + kernel), layout
+
+
+def a_store(search: tuple[Module, Layout], states: int) -> Store:
+    return Store(*search, states, 1 << 30, 2)
 
 
 def rows(numbers: Any) -> Any:
@@ -102,50 +125,58 @@ def rows(numbers: Any) -> Any:
     return np.ascontiguousarray(np.stack([np.full_like(numbers, 7), numbers], axis=1)).reshape(-1)
 
 
-def test_each_row_is_stored_once_though_rows_share_slots_and_tags(search: Module) -> None:
-    """With 18 bits a tag has 14: of so many rows some dozens meet another with theirs."""
-    chance = np.random.default_rng(1)
-    given = chance.integers(0, 1 << 40, 240_000)
+def stored(search: tuple[Module, Layout], store: Store, numbers: Any) -> list[int]:
+    """The numbers that a store has after some more, given all at once."""
+    store.make_room(len(numbers))
+    search[0].store(store.sets, rows(numbers), 0, len(numbers), np.zeros(2 * len(numbers), np.uint64))
+    found = store.all()[1::2].tolist()
+    assert isinstance(found, list) and (store.all()[::2] == 7).all()
+    return found
+
+
+def test_each_row_is_stored_once_though_rows_share_slots_and_tags(search: tuple[Module, Layout]) -> None:
+    """With 19 bits a tag has 13: of so many rows some dozens meet another with theirs."""
+    given = np.random.default_rng(1).integers(0, 1 << 40, 240_000)
     given[1::6] = given[0::6]
-    states, table = np.zeros(2 * len(given), np.int64), np.zeros(1 << 18, np.uint32)
-    hashes = np.zeros(len(given), np.uint64)
-    count = search.store(states, 0, table, 18, rows(given), len(given), hashes)
     first = np.sort(np.unique(given, return_index=True)[1])
-    assert count == len(first)
-    assert (states[1 : 2 * count : 2] == given[first]).all()
+    assert stored(search, a_store(search, len(given)), given) == given[first].tolist()
 
 
-def test_a_row_whose_slots_are_taken_up_to_the_last_goes_to_the_first_free_one(search: Module) -> None:
-    states, table, hashes = np.zeros(32, np.int64), np.zeros(32, np.uint32), np.zeros(15, np.uint64)
-    assert search.store(states, 0, table, 4, rows(np.arange(15)), 15, hashes) == 15
+def test_a_row_whose_slots_are_taken_up_to_the_last_goes_to_the_first_free_one(search: tuple[Module, Layout]) -> None:
+    """The table is told to be of 16 slots: all but one are taken, so some rows go round its end."""
+    store = a_store(search, 32)
+    store.sets[3::5] = 4
+    search[0].store(store.sets, rows(np.arange(15)), 0, 15, np.zeros(30, np.uint64))
+    assert store.all()[1::2].tolist() == list(range(15))
+    table = store._tables[0]
     assert not table[16:].any()
     assert sorted((table[:16] & 15).tolist()) == list(range(16))
 
 
 @pytest.mark.parametrize("size", [512, 700])
-def test_a_wider_table_knows_every_state(search: Module, size: int) -> None:
-    given = rows(np.arange(1, size + 1))
-    states, hashes = np.zeros(4 * size, np.int64), np.zeros(size, np.uint64)
-    count = search.store(states, 0, np.zeros(1 << 14, np.uint32), 14, given, size, hashes)
-    wider = np.zeros(1 << 16, np.uint32)
-    search.rehash(states, count, wider, 16, hashes)
-    assert sorted((wider[wider != 0] & 0xFFFF).tolist()) == list(range(1, size + 1))
-    assert search.store(states, count, wider, 16, given, size, hashes) == count == size
+def test_a_wider_table_knows_every_state(search: tuple[Module, Layout], size: int) -> None:
+    given, store = np.arange(1, size + 1), a_store(search, 1 << 20)
+    assert stored(search, store, given) == given.tolist()
+    store.make_room(1 << 16)
+    for which, table in enumerate(store._tables):
+        of = int(store.sets[5 * which + 1])
+        assert len(table) > 1 << 14
+        assert sorted((table[table != 0] & (len(table) - 1)).tolist()) == list(range(1, of + 1))
+    assert stored(search, store, given) == given.tolist()
 
 
-@pytest.mark.parametrize("limit", [3, 100, 777])
-def test_a_sweep_stops_before_it_has_more_states_than_its_limit(search: Module, limit: int) -> None:
-    states, table = np.zeros(4000, np.int64), np.zeros(1 << 14, np.uint32)
-    buf, codes, hashes = (np.zeros(2 * 258, kind) for kind in (np.int64, np.int64, np.uint64))
-    tallies, found = [np.zeros(8, np.int64) for _ in range(5)], np.zeros(2, np.int64)
-    count = search.store(states, 0, table, 14, rows(np.array([1])), 1, hashes)
-    at, known = 0, count
+@pytest.mark.parametrize("most", [3, 100, 7777])
+def test_a_sweep_ends_with_the_batch_that_passes_its_limit(search: tuple[Module, Layout], most: int) -> None:
+    store, given = a_store(search, 20_000), (np.zeros(2 * 258, kind) for kind in (np.int64, np.int64, np.uint64))
+    assert stored(search, store, np.array([1])) == [1]
+    buffers, tallies, found = list(given), [np.zeros(8, np.int64) for _ in range(5)], np.zeros(2, np.int64)
+    at = 0
     while True:
-        search.sweep(states, known, table, 14, at, known, limit, -1, buf, codes, hashes, *tallies, found)
+        store.make_room(1000)
+        search[0].sweep(store.sets, at, store.count, most, 0, found, *buffers, *tallies, found)
         if found[0] == at:
             break
-        at, known = map(int, found)
-        assert known <= limit
-    assert sorted(states[1 : 2 * known : 2].tolist()) == list(range(1, known + 1))
-    assert limit - known < 2 + 2  # no room for one expansion more
+        at = int(found[0])
+    assert store.all()[1::2].tolist() == list(range(1, store.count + 1))
+    assert most < store.count <= most + 256 + 2 * 2
     assert tallies[0].tolist() == [0, 0, at, 0, 0, 0, 0, 0]

@@ -1,0 +1,122 @@
+"""However many threads expand the states, the search is the same: each state has its number, each failure its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvsan.checker.explore import emit, layout
+from kvsan.checker.explore import search as one_search
+from kvsan.checker.explore.design import find, scoped
+from kvsan.checker.explore.explore import Prepared, explore, prepare
+from kvsan.checker.explore.module import build
+from kvsan.checker.explore.packed import unpack
+from kvsan.checker.explore.search import UNLIMITED, Limits, Search, search
+from kvsan.spec.lang.interpret import Plain
+
+np = pytest.importorskip("numpy", reason="the compiled search needs the extra `explore`")
+pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+
+MACHINE = str(Path(__file__).parent / "designs" / "tail_machine.py")
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 16 states, so that a level of a small scope has many of them."""
+    monkeypatch.setattr(emit, "MOST_CHUNK", 16)
+    monkeypatch.setattr(one_search, "PIECE", 64)
+
+
+def prepared(source: str, changes: dict[str, str], mutant: str = "") -> Prepared:
+    design = find(source)
+    return prepare(design, scoped(design, changes, mutant=mutant), "none")
+
+
+def searched(made: Prepared, threads: int, limits: Limits = UNLIMITED) -> Search:
+    begun = [s.state for s in made.begun]
+    return search(made.model, made.generated, build(made.generated.source), begun, limits, threads=threads)
+
+
+def told(found: Search) -> list[object]:
+    """All that a search found, its states in their order."""
+    counts = [found.fan.tolist(), found.taken.tolist(), found.judged.tolist()]
+    return [*counts, found.levels, found.expanded, found.stopped, found.failures, found.states.tolist()]
+
+
+def states(found: Search) -> list[Plain]:
+    words = found.model.layout.words
+    return [unpack(found.states[n * words : (n + 1) * words], found.model.layout) for n in range(found.count)]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(
+    ("source", "mutant", "changes", "line"),
+    [
+        (MACHINE, "", {"branches": "3", "blocks": "5"}, 8),
+        ("paged_cow", "", {"blocks": "3"}, 3),
+        ("paged_cow", "copy_ignores_steps", {"schedule": "unordered"}, 3),
+    ],
+    ids=["whole rows", "halves", "a failure"],
+)
+def test_every_number_is_the_same(
+    source: str, mutant: str, changes: dict[str, str], line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "LINE", line)
+    made = prepared(source, changes, mutant)
+    alone = searched(made, 1)
+    assert made.model.chunk == 16 < alone.count / alone.depth
+    assert bool(made.model.layout.cut) == (line == 3)
+    if line == 3:
+        monkeypatch.setattr(layout, "LINE", 8)
+        assert states(searched(prepared(source, changes, mutant), 1)) == states(alone)
+    for threads in (2, 3):
+        assert told(searched(made, threads)) == told(alone)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(states=1500), Limits(memory=30_000), Limits(memory=300_000), Limits(depth=6)],
+    ids=["states", "memory", "memory of tables", "depth"],
+)
+def test_a_limit_ends_it_at_the_same_state(limits: Limits) -> None:
+    made = prepared(MACHINE, {"branches": "4", "blocks": "5"})
+    alone = searched(made, 1, limits)
+    assert alone.stopped
+    assert told(searched(made, 2, limits)) == told(alone)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_an_interrupt_keeps_what_was_stored_so_far() -> None:
+    made, begun = prepared(MACHINE, {"branches": "3", "blocks": "5"}), 0
+
+    def interrupt(_: object) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 12:
+            raise KeyboardInterrupt
+
+    module = build(made.generated.source)
+    found = search(made.model, made.generated, module, [s.state for s in made.begun], tell=interrupt, threads=2)
+    whole = searched(made, 1)
+    assert found.stopped == "interrupted" and 0 < found.expanded < whole.expanded
+    assert found.states.tolist() == whole.states[: len(found.states)].tolist()
+    assert found.fan.sum() == found.expanded
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_an_error_in_a_thread_is_an_error_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    made = prepared(MACHINE, {"branches": "3", "blocks": "5"})
+    monkeypatch.setattr("kvsan.checker.explore.pieces.Tally.add", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        searched(made, 2)
+
+
+def test_an_exploration_is_the_same(small_pieces: None) -> None:
+    made = prepared("paged_cow", {"schedule": "unordered"})
+    one, two = explore(made, threads=1), explore(made, threads=2)
+    assert one.violations and one.violations == two.violations
+    assert (one.judged, one.witnesses, one.obligations) == (two.judged, two.witnesses, two.obligations)
