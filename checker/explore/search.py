@@ -161,10 +161,11 @@ def _run(
         while found.expanded < end:
             if threads > 1 and end - found.expanded > 2 * found.model.chunk:
                 _together(found, end, most, limits, threads, look)
-            if found.expanded < end:
+                found.stopped = _limit(found, end, most, limits)
+            if not found.stopped and found.expanded < end:
                 _alone(found, end, most, buffer, pair)
+                found.stopped = _limit(found, end, most, limits)
             look()
-            found.stopped = _limit(found, end, most, limits)
             if found.stopped:
                 return
         if stop and any(
