@@ -115,6 +115,7 @@ def write_inbound(s: Ownership, h: Holder, b: Block, lo: Slots, hi: Slots) -> No
                 thawed(s, b, h),
                 "{h} wrote slots [{lo},{hi}) of block {b}, which another's pin freezes",
             )
+    s.nameless[b] = False
     s.written[b] = s.written[b] | slots
 
 
@@ -187,6 +188,12 @@ def judge_target(s: Ownership, dst: Block, others: int, slots: Set[Slot]) -> Non
     obey(exclusive_write, s.freezes[dst] == 0, "a copy wrote block {dst}, which a pin freezes")
 
 
+@helper
+def is_unregistered(s: Ownership, b: Block) -> bool:
+    """Nobody has sealed block b in this life, though blocks of its pool are sealed. (An identity may be gone again.)"""
+    return s.sealing[s.pool_of[b]] and s.sealed_at[b] is None and s.named_all[b] == empty()
+
+
 @event
 def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: Slots) -> None:
     """Slots [lo, hi) of block src are copied to block dst, for branch r where the log says so."""
@@ -225,6 +232,8 @@ def copy(s: Ownership, r: Branch | None, src: Block, dst: Block, lo: Slots, hi: 
                     came_from(s, who, src) or visible(s, who, dst, s.spot[who, dst]) & slots == empty(),
                     "the copy overwrites slots of block {dst} with block {src}, which its branch {who} does not hold",
                 )
+    whole = span(0, s.slots_of[dst]) <= slots
+    s.nameless[dst] = r is None and s.owners[dst] == 0 and whole and is_unregistered(s, src)
     s.written[dst] = (s.written[dst] - slots) | (s.written[src] & slots)
 
 

@@ -58,8 +58,14 @@ def seal(
                 span(0, s.slots_of[b]) <= slots,
                 "slots [{lo},{hi}) of block {b} were sealed, which is not the whole block",
             )
+        if s.owners[b] == 0:
+            obey(
+                seal_is_earned,
+                not s.nameless[b],
+                "block {b} was sealed without an owner, but was copied from a block that nobody had sealed",
+            )
         s.named_all[b] = s.named_all[b] | slots
-    s.sealing = True
+    s.sealing[s.pool_of[b]] = True
     s.sealer[b] = r
     advise(sealed_twice, s.carried[b, h] == empty(), "block {b} was sealed again under identity {h}")
     if s.carried[b, h] == empty() and slots != empty():

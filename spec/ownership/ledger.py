@@ -188,7 +188,7 @@ def end_dues(s: Ownership, r: Branch) -> None:
                     "branch {r} ended, but slots of block {b} that it sealed were never written",
                 )
                 s.sealer[b] = None
-            if s.sealing and is_whole(s, r, s.written[b]) and (p + 1) * s.block_size[r] <= s.length[r]:
+            if s.sealing[s.pool_of[b]] and is_whole(s, r, s.written[b]) and (p + 1) * s.block_size[r] <= s.length[r]:
                 advise(
                     full_block_unsealed,
                     s.sealed[b] != empty(),

@@ -6,7 +6,7 @@ from kvsan.spec.lang.surface import empty, members, obey, settling
 
 from .ledger import settle_rollback
 from .rules import events_match_cache, no_leak, pins_balanced, seal_is_earned
-from .state import Block, Branch, Ownership, Published
+from .state import Block, Branch, Ownership, Pool, Published
 
 
 @settling
@@ -27,5 +27,5 @@ def quiescent(s: Ownership) -> None:
     for r in members(Branch, s):
         settle_rollback(s, r)
     for e in members(Published, s):
-        if s.streaming and s.sealing:
+        if s.streaming and any(s.sealing[q] for q in members(Pool, s)):
             obey(events_match_cache, s.stored[e] == (s.resident[e] > 0), "the stream and the cache differ on hash {e}")

@@ -95,13 +95,19 @@ def sealed_is_immutable() -> None:
 @rule
 def seal_is_earned() -> None:
     """A seal covers only tokens its branch has, whole blocks unless the discipline seals partial tails, in a block its
-    branch's table holds; slots still unwritten are due when the sealer ends or at `quiescent`.
+    branch's table holds; slots still unwritten are due when the sealer ends or at `quiescent`. A block that nobody owns
+    and that a copy filled is sealed only if its source had been sealed, in the life that the copy read.
 
-    Source: vLLM V1 `BlockPool.cache_full_blocks`, which publishes a block when it is scheduled.
-    Catches: a partial block sealed, a seal past the branch's tokens, an identity whose tokens never came.
-    Except: a seal may precede its writes: it promises the tokens.
-    Deviates: a seal without a branch is made by the block's owners, or by the pin that keeps it in another tier.
-    Mend: the tokens, the entry or the writes that the seal promises.
+    Source: vLLM V1 `BlockPool.cache_full_blocks`, which publishes a block when it is scheduled; vllm#29870 (a block
+        that is stored after it has been handed out again).
+    Catches: a partial block sealed, a seal past the branch's tokens, an identity whose tokens never came, a stored copy
+        of what is in the block by now.
+    Except: a seal may precede its writes: it promises the tokens. A source in a pool of which no block is sealed, and
+        copies of less than a whole block.
+    Deviates: a seal without a branch is made by the block's owners, or by the pin that keeps it in another tier. The
+        identities of a copy and its source are not compared, for each tier may have hashes of its own.
+    Mend: the tokens, the entry or the writes that the seal promises; for a copy, a pin on its source from when it is
+        decided.
     """
 
 

@@ -105,12 +105,13 @@ class Ownership(State):
     # contents
     written: Map[Block, Set[Slot]]
     hidden: Map[Branch, Block, Set[Slot]]
+    nameless: Map[Block, bool]
 
     # identities
     carried: Map[Block, Identity, Set[Slot]]
     digests: Map[Block, Identity, Digest | None]
     publishes: Map[Block, Identity, Published | None]
-    sealing: bool
+    sealing: Map[Pool, bool]
     sealed: Map[Block, Set[Slot]]
     sealer: Map[Block, Branch | None]
     sealed_at: Map[Block, Pos | None]

@@ -7,10 +7,10 @@ from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import explore, prepare
 from kvsan.spec.designs.catalog import TRANSFERS, Mutant
 from kvsan.spec.designs.transfers import Mutant as Switch
-from kvsan.spec.designs.transfers import view_intact
 from kvsan.spec.lang.surface import judged
 from plain_search import Model, search, short
 
+LINTS = {"duplicate_full_block", "sealed_twice", "late_release", "full_block_unsealed"}
 HOLD = {"can_read_what_was_loaded", "can_outlive_its_request", "can_abort", "can_lose_a_completion"}
 WIDE = {"", "tiers_raced"}
 """Scopes that are out of reach of the plain search: the compiled one has them."""
@@ -50,9 +50,9 @@ def test_one_request_breaks_nothing_and_can_do_its_job(
 @pytest.mark.parametrize(
     ("scope", "counts", "seen"),
     [
-        ("", (9640, 48888, 27), EVERY),
-        ("two_transfers", (1008388, 7307457, 40), EVERY),
-        ("tiers_raced", (361413, 2423113, 39), EVERY | {"can_come_back"}),
+        ("", (9809, 49688, 27), EVERY),
+        ("two_transfers", (1012862, 7335619, 40), EVERY),
+        ("tiers_raced", (362668, 2430023, 39), EVERY | {"can_come_back"}),
     ],
 )
 def test_two_requests_share_what_transfers_move_and_break_nothing(
@@ -81,19 +81,15 @@ def test_every_mutant_of_the_design_is_in_the_catalog() -> None:
 
 ANOTHER_LIFE = """admit_request(r0) take_block(r0,b1) take_block(r0,b2) prefill(r0) finish_step(r0) claim_store(r0,h0)
     end_request(r0) admit_request(r0) take_block(r0,b2) take_block(r0,b1) prefill(r0) finish_step(r0)
-    append_in_place(r0) finish_step(r0) launch_store(h0,b0) end_request(r0) admit_request(r0) finish_handle(h0,0)
-    look_up(r0,b0,h0) launch_fetch(h0,b1) finish_handle(h0,0) take_block(r0,b2) prefill(r0) finish_step(r0)"""
+    launch_store(h0,b0) finish_handle(h0,0)"""
 
 
-def test_a_store_of_another_life_is_seen_by_contents_alone() -> None:
-    """A gap of the rules, kept in sight: nothing ties the identity of a stored copy to what its source carried.
-
-    The store is decided in one life of block 1 and launched in the next, which it pins and copies as it should. Once
-    `seal_is_earned` or another rule judges that, this way breaks it and this test is to go.
-    """
-    model = Model(TRANSFERS, TRANSFERS.at("two_tiers", mutant="STORE_NOT_PINNED"))
+def test_a_store_of_another_life_is_not_sealed() -> None:
+    """The store is decided in one life of block 1 and launched in the next, which it pins and copies as it should."""
+    settings = TRANSFERS.at("two_tiers", mutant="STORE_NOT_PINNED")
+    model = Model(TRANSFERS, settings)
     moves = {f"{action.__name__}({','.join(map(short, args))})": (action, args) for action, args in model.moves}
     steps = [(model.initial[0], ())] + [moves[step] for step in ANOTHER_LIFE.split()]
-    broken = [j.rule.name for action, args in steps for j in judged(action, model.state, *args) if not j.holds]
-    assert set(broken) <= {"duplicate_full_block", "sealed_twice", "late_release", "full_block_unsealed"}
-    assert not view_intact(model.state)
+    broken = [{j.rule.name for j in judged(action, model.state, *args) if not j.holds} for action, args in steps]
+    assert broken[-1] - LINTS == {"seal_is_earned"}
+    assert not set().union(*broken[:-1]) - LINTS
