@@ -1,19 +1,28 @@
-"""Is every design mistake caught? The mutants of the catalog in their scopes, and each `require` dropped in turn."""
+"""Is every design mistake caught? The mutants of the catalog in their scopes, and each `require` dropped in turn.
+
+All mutants of a scope are one text: what is a constant of the design is a variable here, which no step changes and the
+start sets. So a scope is compiled once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from kvsan.checker.explore.design import Design, Scoped, scoped
-from kvsan.checker.explore.explore import Exploration, Finding, explore, prepare
+from kvsan.checker.explore.emit import generate
+from kvsan.checker.explore.explore import Exploration, Finding, Prepared, explore
 from kvsan.checker.explore.guards import Broken, Drop, Guard, drops, guards
+from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.search import UNLIMITED, Limits
+from kvsan.checker.explore.symmetry import symmetry as strongest
 from kvsan.spec.designs.catalog import DESIGNS, Mutant
 
 Tell = Callable[[str], None]
 TellGuard = Callable[[Guard], None]
+SWITCH = "mutant"
+"""The constant that says which decision is taken wrong; its first value: none."""
 DEFAULT = "default"
 """How the scope without a name is called in reports."""
 
@@ -63,17 +72,39 @@ def catch(
 ) -> list[Caught]:
     """Every mutant of a design. Raises BadDesign, NoCompiler."""
     named = _named(design)
+    prepared = cache(partial(every_mutant, design, symmetry))
     out = []
     for n, (name, scope, pinned) in enumerate(named, 1):
         tell(f"mutant {n} of {len(named)}: {name}")
-        chosen = scoped(design, scope=scope, mutant=name)
         rule = design.spec.rules.get(pinned.rule) if pinned else None
         lints = pinned is None or (rule is not None and rule.kind == "lint")
-        found = explore(prepare(design, chosen, symmetry, lints), limits)
+        found = explore(chosen(prepared(scope, lints), name), limits)
         both = (*found.violations, *found.lints)
         wanted = [f for f in both if pinned and f.rule == pinned.rule]
         out.append(Caught(name, scope or DEFAULT, pinned, found, next(iter((*wanted, *both)), None)))
     return out
+
+
+def every_mutant(design: Design, symmetry: str, scope: str, lints: bool = False) -> Prepared:
+    """A named scope of the design with the switch for a mutant in its state, set to none. Raises BadDesign."""
+    whole = scoped(design, scope=scope)
+    known = {name: value for name, value in whole.known.items() if name != SWITCH}
+    variables = {**design.spec.variables, SWITCH: replace(design.spec.variables[SWITCH], const=False)}
+    switched = replace(design, spec=replace(design.spec, variables=variables))
+    within = replace(whole, known=known, constants={n: v for n, v in whole.constants.items() if n != SWITCH})
+    none = starts(switched.spec, within)
+    some = [replace(start, state={**start.state, SWITCH: {(): 1}}) for start in none]
+    made = model(switched.spec, within, [*none, *some], lints)
+    used = strongest(made, symmetry)
+    return Prepared(switched, within, none, made, generate(made, used.text), used.name, used.note)
+
+
+def chosen(prepared: Prepared, name: str) -> Prepared:
+    """The same text, from a start where the switch names this mutant."""
+    number = prepared.design.spec.choices["Mutant"].names.index(name.upper())
+    begun = tuple(replace(start, state={**start.state, SWITCH: {(): number}}) for start in prepared.begun)
+    settings = {**prepared.scoped.settings, SWITCH: name.upper()}
+    return replace(prepared, begun=begun, scoped=replace(prepared.scoped, settings=settings))
 
 
 def _named(design: Design) -> list[tuple[str, str, Mutant | None]]:
