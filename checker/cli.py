@@ -226,7 +226,7 @@ Exit code: that of the searches: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a 
 def review(
     design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the two files go.")] = Path(),
-    limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 2_000_000,
+    limit_states: Annotated[int, typer.Option(min=1, metavar="N", help="Stop each search at so many.")] = 5_000_000,
     proof: Annotated[
         bool | None,
         typer.Option(

@@ -36,7 +36,7 @@ class Request:
 
     design: str
     out: Path = Path()
-    limit_states: int = 2_000_000
+    limit_states: int = 5_000_000
     proof: bool | None = None
     mutants: bool = True
     quiet: bool = False
