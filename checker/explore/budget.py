@@ -199,24 +199,21 @@ def _actions(prepared: Prepared, events: set[str]) -> frozenset[str]:
 
 
 def longest(ways: Ways, counted: frozenset[str]) -> int | None:
-    """The most counted steps on one way; None where a way can take them for ever."""
-    onward = [
-        [(to, action in counted) for action, to in out if to != n or action in counted] for n, out in enumerate(ways)
-    ]
-    entering = [0] * len(ways)
-    for out in onward:
-        for to, _ in out:
-            entering[to] += 1
-    best, ready, done = [0] * len(ways), [n for n, count in enumerate(entering) if not count], 0
-    while ready:
-        n = ready.pop()
-        done += 1
-        for to, one in onward[n]:
-            best[to] = max(best[to], best[n] + one)
-            entering[to] -= 1
-            if not entering[to]:
-                ready.append(to)
-    return max(best) if done == len(ways) else None
+    """The most counted steps on one way; None where a way can take them for ever. Circles without one do not count."""
+    import networkx as nx
+
+    graph: Any = nx.DiGraph((n, to) for n, out in enumerate(ways) for _, to in out)
+    graph.add_nodes_from(range(len(ways)))
+    circles = nx.condensation(graph)
+    part = circles.graph["mapping"]
+    counts = {(part[n], part[to]) for n, out in enumerate(ways) for action, to in out if action in counted}
+    if any(one == other for one, other in counts):
+        return None
+    best = dict.fromkeys(circles, 0)
+    for one in nx.topological_sort(circles):
+        for other in circles[one]:
+            best[other] = max(best[other], best[one] + ((one, other) in counts))
+    return max(best.values())
 
 
 def _stuck(prepared: Prepared, found: Search, ways: Ways) -> tuple[str, ...] | None:

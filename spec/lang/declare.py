@@ -140,11 +140,13 @@ def _state_body(world: World, module: Module, node: ast.ClassDef) -> None:
                 span = module.span(statement)
                 world.variables[name] = ir.Variable(name, d.keys, d.value, d.const, d.derived, d.ghost, span)
             case ast.AnnAssign(target=ast.Name(id=name), value=None):
+                other = world.variables[name].span
+                there = f"line {other.line}" if other.file == str(module.path) else place(other)
                 world.report.add(
                     "duplicate-name",
-                    f"the state has two variables `{name}`",
+                    f"the state has two variables `{name}`: the other is at {there}",
                     module.span(statement),
-                    fix="rename one of them",
+                    fix="rename this one",
                 )
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass

@@ -23,13 +23,14 @@ def name_of(env: Env, node: ast.Name) -> ir.Expr:
     constant = _module_constant(env, env.head.module, name)
     if constant is not None:
         return ir.Const(constant.value, constant.type, span)
+    elsewhere = next((m.name for m in env.world.modules.values() if isinstance(m.names.get(name), ast.Assign)), "")
     close = nearest(name, [*env.names, *env.head.module.names])
     env.error(
         "unknown-name",
         f"`{name}` is not known here",
         node,
         "a parameter, a local name bound on every path to here, or a constant of the module",
-        f"did you mean `{close}`?" if close else "",
+        f"from {elsewhere} import {name}" if elsewhere else f"did you mean `{close}`?" if close else "",
     )
     return NOTHING
 

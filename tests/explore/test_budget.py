@@ -66,6 +66,9 @@ def test_the_most_copies_are_counted_along_one_way() -> None:
     assert longest(ways, frozenset({"step"})) is None  # taken in place, for ever
     assert longest([[("copy", 0)]], frozenset({"copy"})) is None
     assert longest([[("step", 1)], [("copy", 0)]], frozenset({"copy"})) is None
+    assert (
+        longest([[("step", 1)], [("step", 0), ("copy", 2)], []], frozenset({"copy"})) == 1
+    )  # going round copies nothing
 
 
 def test_the_report_says_each_figure(two: Budget) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -39,6 +40,19 @@ def test_its_commands_end_as_it_says(
     assert "HOLDS in every state" in said[0]
     assert "split(r0, r1)" in said[1] and "append_in_place(r0)" in said[1]
     assert "violated exclusive_write" in said[1] and "violated exclusive_write" in said[2]
+
+
+def test_the_events_it_names_are_there() -> None:
+    (told,) = re.findall(r"^- \*\*Events\.\*\*(.*?)^- ", TUTORIAL, re.MULTILINE | re.DOTALL)
+    state = importlib.import_module("kvsan.spec.ownership.state")
+    module, events = state, 0
+    for word in re.findall(r"`(\w+)`", told):
+        if importlib.util.find_spec(f"kvsan.spec.ownership.{word}"):
+            module = importlib.import_module(f"kvsan.spec.ownership.{word}")
+        else:
+            assert hasattr(module, word) or hasattr(state, word), word
+            events += 1
+    assert events > 20
 
 
 def test_the_readme_shows_a_part_of_it() -> None:
