@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap
+
+from .suppress import nearest
+
+LISTED, FEW = 1000, 5
+"""Branches among which a misspelt one is looked for, and those that are listed."""
 
 Batches = Iterable[list[tuple[int, ev.Event | Gap]]]
 
@@ -28,10 +34,12 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Life:
-    """about: `block 7`, `block 7 of pool cpu` or `branch r1`. events: (line, event), in log order."""
+    """about: `block 7`, `block 7 of pool cpu` or `branch r1`. events: (line, event), in log order. hint: what the log
+    has instead, where there are none."""
 
     about: str
     events: tuple[tuple[int, ev.Event], ...]
+    hint: str = ""
 
 
 def life_of_block(log: Readable, block: int, pool: str = "gpu", until: int | None = None) -> Life:
@@ -40,13 +48,22 @@ def life_of_block(log: Readable, block: int, pool: str = "gpu", until: int | Non
     if log.header is None:
         return Life(about, ())
     watch = BlockWatch(log.header, block, pool)
-    return Life(about, tuple((line, e) for line, e in events_until(log, until) if watch.touched_by(e)))
+    events = tuple((line, e) for line, e in events_until(log, until) if watch.touched_by(e))
+    pools = {str(name): info.blocks for name, info in (log.header.pools or {}).items()}
+    count = pools.get(pool, log.header.blocks)
+    return Life(about, events, f"pool {pool} has blocks 0 to {count - 1}" if block >= count else "")
 
 
 def life_of_branch(log: Readable, branch: str, until: int | None = None) -> Life:
     """Every event up to line `until` that names the branch; `branch` as text, so that 1 and "1" are one."""
     watch = BranchWatch(branch)
-    return Life(f"branch {branch}", tuple((line, e) for line, e in events_until(log, until) if watch.touched_by(e)))
+    events = tuple((line, e) for line, e in events_until(log, until) if watch.touched_by(e))
+    hint = ""
+    if not events:
+        begun = (e for _, e in events_until(log, until) if isinstance(e, ev.Admit | ev.Fork))
+        names = [str(e.branch) for e in islice(begun, LISTED)]
+        hint = nearest(branch, names, f"branches are {', '.join(names[:FEW])}" if names else "")
+    return Life(f"branch {branch}", events, hint)
 
 
 def events_until(log: Readable, until: int | None) -> Iterator[tuple[int, ev.Event]]:

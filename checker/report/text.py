@@ -104,7 +104,7 @@ def life_lines(view: View, life: Life) -> Iterator[str]:
     outcome = view.outcome
     broken = {f.line: f.rule for f in (*view.lints, *view.suppressed, *view.violations)}
     count = len(life.events)
-    yield f"{life.about} in {outcome.name}: {count} event{'s' * (count != 1)}"
+    yield f"{life.about} in {outcome.name}: {count} event{'s' * (count != 1)}{f'; {life.hint}' * bool(life.hint)}"
     places = [shown_place(outcome, line) for line, _ in life.events]
     width = max(map(len, places), default=0)
     for where, (line, event) in zip(places, life.events, strict=True):

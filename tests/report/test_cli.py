@@ -91,6 +91,14 @@ def test_a_branch_is_shown_with_its_life(kvsan: Kvsan) -> None:
     assert "fork branch=c parent=p" in text
 
 
+def test_a_block_or_branch_that_is_not_there_gets_a_hint(kvsan: Kvsan) -> None:
+    block = kvsan("check", GOOD, "--block", 9999).out
+    assert block.startswith(f"block 9999 in {GOOD}: 0 events; pool gpu has blocks 0 to ")
+    assert kvsan("check", GOOD, "--branch", "cc").out.startswith(f"branch cc in {GOOD}: 0 events; did you mean c?")
+    other = kvsan("check", GOOD, "--branch", "zebra").out
+    assert other.startswith(f"branch zebra in {GOOD}: 0 events; branches are p, ")
+
+
 def test_until_stops_before_the_violation(kvsan: Kvsan) -> None:
     assert kvsan("check", BAD, "--until", 12).code == 0
     assert kvsan("check", BAD, "--until", 13).code == 1
