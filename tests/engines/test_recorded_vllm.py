@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kvsan.traces.engines.env import DEFAULT, RECIPES, python
+from kvsan.traces.engines.env import DEFAULT, RECIPES, built_by, python
 from kvsan.traces.engines.record_command import record
 from kvsan.traces.read import open_log
 
@@ -126,8 +126,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def needs(engine: str) -> Path:
-    """The engine's Python. Skips, and says so loudly, where the engine is not installed."""
-    if not python(ENGINES / engine).exists():
+    """The engine's Python. Skips, and says so loudly, where the engine is not installed, or not to its end."""
+    if built_by(ENGINES / engine) is None:
         what = f"{engine} is not installed in {ENGINES}: build it with python -m kvsan.traces.engines.env {engine}"
         warnings.warn(f"NOT RECORDED AGAIN: {what}", stacklevel=2)
         pytest.skip(what)
