@@ -177,6 +177,7 @@ class Clocks:
             lane = self.stream(stream)
             told = lane.heard == (host.number, host.version, host.count)
             self._enqueue(lane, host)
+            self.fresh.clear()
             self.here = (lane.number, lane.count, lane.known)
             lane.shared = True
             if told and self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
