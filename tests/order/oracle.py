@@ -2,7 +2,8 @@
 
 Threads take their events in turn, streams run what was put on them in turn, and what waits in the log waits here for
 what it waited for there. Of two accesses the later one (in the log) can come first if a state is reachable in which it
-has happened and the other has not.
+has happened and the other has not. For logs too long for that, `races_by_paths` says that it can where no way of waits
+leads from the one to the other.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ Where = tuple[str, object, int, int]
 """Where an access happens: ("host", thread, event) or ("item", stream, index), and the part (-1: after the copies)."""
 
 
+Node = tuple[str, object, int]
+"""An event of a thread, or an item of a stream."""
+
+
 class Model:
     """What the log says about who waits for what, and what it touches."""
 
@@ -74,6 +79,7 @@ class Model:
         self.written: dict[int, set[int]] = {}
         self.touches: list[tuple[Touch, Where]] = []
         self.unwritten: list[tuple[int, int]] = []
+        self.nodes: list[Node] = []
         for line, event in enumerate(log[1:], 2):
             self._add(line, event)
 
@@ -84,6 +90,7 @@ class Model:
         if thread in self.owed:
             turn.needs.append(self.owed.pop(thread))
         turns.append(turn)
+        self.nodes.append(("turn", thread, len(turns) - 1))
         here = (thread, len(turns))
         match e["ev"]:
             case "done":
@@ -114,11 +121,11 @@ class Model:
                 del self.tables[e["branch"]][e["pos"]]
             case "window":
                 self.windows[e["branch"]] = e["from"]
-            case "finish":
+            case "finish" | "cancel":
                 self.tables.pop(e["branch"], None)
             case "fork":
                 self.windows[e["branch"]] = self.windows.get(e["parent"], 0)
-                self.tables[e["branch"]] = dict(self.tables[e["parent"]])
+                self.tables[e["branch"]] = dict(self.tables.get(e["parent"], {}))
             case "write" | "read" | "copy" | "step":
                 self._launch(line, e, thread, here)
 
@@ -140,6 +147,7 @@ class Model:
             if other != stream and queue and real and self.legacy is not None and self.legacy in (stream, other):
                 item.needs.append((other, len(queue) - 1))
         items.append(item)
+        self.nodes.append(("item", stream, item.index))
         return stream, item.index
 
     def _launch(self, line: int, e: Event, thread: object, here: tuple[object, int]) -> None:
@@ -249,6 +257,43 @@ class Model:
                     open_pairs.discard(i)
                     found.setdefault((later.line, later.block), set()).add(rule_of(earlier, later))
         return found
+
+    # --- paths --------------------------------------------------------------------------------------------------------
+
+    def races_by_paths(self) -> dict[tuple[int, int], set[str]]:
+        """What `races` finds, without any state: all waits lead from later events of the log to earlier ones."""
+        before: dict[Node, set[Node]] = {}
+        for node in self.nodes:
+            direct = [other for other in self._waits_for(node) if other in before]
+            before[node] = {*direct}.union(*(before[other] for other in direct))
+        found: dict[tuple[int, int], set[str]] = {}
+        for line, block in self.unwritten:
+            found.setdefault((line, block), set()).add("read_is_initialised")
+        for (earlier, where), (later, there) in combinations(self.touches, 2):
+            if conflict(earlier, later):
+                one, other = node_at(where), node_at(there)
+                unordered = earlier.part != later.part and -1 not in (earlier.part, later.part)
+                if unordered if one == other else one not in before[other]:
+                    found.setdefault((later.line, later.block), set()).add(rule_of(earlier, later))
+        return found
+
+    def _waits_for(self, node: Node) -> Iterator[Node]:
+        kind, who, index = node
+        yield kind, who, index - 1
+        if kind == "turn":
+            turn = self.threads[who][index]
+            yield from (("turn", thread, count - 1) for thread, count in turn.after)
+            needs = turn.needs
+        else:
+            item = self.streams[who][index]
+            yield "turn", item.launched[0], item.launched[1] - 1
+            needs = item.needs
+        yield from (("item", stream, at) for stream, at in needs)
+
+
+def node_at(where: Where) -> Node:
+    kind, who, index, _ = where
+    return ("turn", who, index - 1) if kind == "host" else ("item", who, index)
 
 
 def conflict(one: Touch, other: Touch) -> bool:

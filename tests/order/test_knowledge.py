@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import pytest
+from oracle import Model
 from programs import HEADER
 from test_interleavings import agree, reported
 
@@ -80,12 +81,12 @@ RACES = {
 @pytest.mark.parametrize("what", ORDERED)
 def test_is_in_order(what: str) -> None:
     log = log_of(ORDERED[what], legacy=what.startswith("legacy"))
-    agree(log)
+    agree(log, Model(log).races())
     assert reported(log)[0] == {}
 
 
 @pytest.mark.parametrize("what", RACES)
 def test_is_a_race_of_the_last_access_alone(what: str) -> None:
     log = log_of(RACES[what], legacy=what.startswith("legacy"))
-    agree(log)
+    agree(log, Model(log).races())
     assert {line for line, _ in reported(log)[0]} == {len(log)}
