@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +86,16 @@ def test_the_readme_python_runs() -> None:
 def test_the_readme_commands_name_what_ships() -> None:
     for path in re.findall(r"traces/corpus/[\w./-]+", README):
         assert (ROOT / path.rstrip(".")).exists(), path
+
+
+def test_the_readme_leads_to_what_is_there_and_counts_it() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert "spec/designs/reviews/tail_copy.md" in links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+    bugs = json.loads((ROOT / "traces" / "corpus" / "bugs.json").read_text(encoding="utf-8"))
+    assert f"The {len(bugs)} public bugs" in README
+    assert "Six engine designs" in README and len(DESIGNS) == 6
+    assert all(f"`{name}`" in README for name in DESIGNS)
 
 
 def test_the_readme_lists_the_disciplines_that_exist() -> None:
