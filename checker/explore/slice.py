@@ -2,7 +2,9 @@
 
 Obligations that are not asked for go. Constants of the scope, and what is at rest between steps (`rest`), become
 literals, and branches that cannot run go. Then every variable that no guard, obligation, invariant or witness depends
-on, through stores too, goes with the stores to it.
+on, through stores too, goes with the stores to it. What goes is not judged for its domain either: an index out of
+range, or a `some` of None, is found where a verdict depends on it, and elsewhere only by walks, which perform whole
+steps (`simulate`).
 """
 
 from __future__ import annotations
