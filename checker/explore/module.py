@@ -54,11 +54,15 @@ class Module:
         address = engine.get_function_address(name)
         array = self.np.ndarray
 
+        kinds: dict[int, Callable[..., int]] = {}
+
         def call(*arguments: Any) -> int:
             assert engine is not None
             given = [a.ctypes.data if isinstance(a, array) else int(a) for a in arguments]
-            kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(given))
-            return int(kind(address)(*given))
+            known = kinds.get(len(given))
+            if known is None:
+                known = kinds[len(given)] = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(given))(address)
+            return known(*given)
 
         return call
 

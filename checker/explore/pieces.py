@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any  # numpy arrays
 
@@ -80,6 +80,20 @@ class Buffer:
 
 
 @dataclass
+class Worker:
+    """What a thread writes to, kept from one depth to the next. addresses: of all its arrays."""
+
+    buffer: Buffer
+    tally: Tally
+    addresses: tuple[int, ...]
+
+    @staticmethod
+    def of(np: Any, model: Model, judges: int) -> Worker:
+        buffer, tally = Buffer.of(np, model, model.chunk * model.fan), Tally.zero(np, model, judges)
+        return Worker(buffer, tally, tuple(a.ctypes.data for a in (*buffer.arrays, *tally.arrays)))
+
+
+@dataclass
 class Pieces:
     """The states `at` to `end`, in chunks. may_go_on: asked before a chunk of so many successors is stored.
 
@@ -98,9 +112,9 @@ class Pieces:
         self.stored, self.over, self.error = self.at, False, list[BaseException]()
         self.turn = threading.Condition()
 
-    def run(self, threads: int, look: Callable[[], None]) -> int:
+    def run(self, crew: Sequence[Worker], look: Callable[[], None]) -> int:
         """Expand them all, or up to the first chunk that may not go on. Returns `stored`. look: called now and then."""
-        workers = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
+        workers = [threading.Thread(target=self._work, args=(worker,), daemon=True) for worker in crew]
         for worker in workers:
             worker.start()
         try:
@@ -123,15 +137,13 @@ class Pieces:
             self.over = True
             self.turn.notify_all()
 
-    def _work(self) -> None:
-        np, judges = self.module.np, len(self.tally.judged)
-        buffer = Buffer.of(np, self.model, self.model.chunk * self.model.fan)
-        tally = Tally.zero(np, self.model, judges)
+    def _work(self, worker: Worker) -> None:
+        sets = self.store.sets.ctypes.data
         try:
             while (piece := self._next()) is not None:
-                tally.begin(self.tally)
-                rows = self.module.spread(self.store.sets, *piece, *buffer.arrays, *tally.arrays)
-                if not self._keep(*piece, rows, buffer, tally):
+                worker.tally.begin(self.tally)
+                rows = self.module.spread(sets, *piece, *worker.addresses)
+                if not self._keep(*piece, rows, worker):
                     return
         except BaseException as error:
             self.error.append(error)
@@ -146,7 +158,7 @@ class Pieces:
             self.at = min(self.end, at - at % size + size)
             return at, self.at
 
-    def _keep(self, at: int, stop: int, rows: int, buffer: Buffer, tally: Tally) -> bool:
+    def _keep(self, at: int, stop: int, rows: int, worker: Worker) -> bool:
         """Wait for the chunk's turn and store what it led to. Returns whether there is more to do."""
         with self.turn:
             self.turn.wait_for(lambda: self.over or self.stored == at)
@@ -156,8 +168,8 @@ class Pieces:
             self._stop()
             return False
         self.store.make_room(rows)
-        self.module.keep(self.store.sets, buffer.words, 0, rows, buffer.hashes)
-        self.tally.add(tally)
+        self.module.keep(self.store.sets, worker.buffer.words, 0, rows, worker.buffer.hashes)
+        self.tally.add(worker.tally)
         with self.turn:
             self.stored = stop
             self.turn.notify_all()

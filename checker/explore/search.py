@@ -12,7 +12,7 @@ from typing import Any  # numpy arrays, which carry no types that help here
 from kvsan.checker.explore.emit import BATCH, Generated, Model
 from kvsan.checker.explore.module import Module
 from kvsan.checker.explore.packed import pack
-from kvsan.checker.explore.pieces import Buffer, Pieces, Tally
+from kvsan.checker.explore.pieces import Buffer, Pieces, Tally, Worker
 from kvsan.checker.explore.store import Store
 from kvsan.spec.lang.interpret import Plain
 
@@ -149,6 +149,8 @@ def _run(
     most = min(limits.states, limits.memory // (8 * found.model.layout.widths[0]))
     buffer, pair = Buffer.of(found.module.np, found.model, BATCH + found.model.fan), found.module.np.zeros(2, "int64")
 
+    crew: list[Worker] = []
+
     def look() -> None:
         queue = found.count - found.expanded
         tell(Progress(found.count, found.transitions, queue, found.depth, time.perf_counter() - begun))
@@ -160,7 +162,8 @@ def _run(
             return
         while found.expanded < end:
             if threads > 1 and end - found.expanded > 2 * found.model.chunk:
-                _together(found, end, most, limits, threads, look)
+                crew = crew or [Worker.of(found.module.np, found.model, len(found.judged)) for _ in range(threads)]
+                _together(found, end, most, limits, crew, look)
                 found.stopped = _limit(found, end, most, limits)
             if not found.stopped and found.expanded < end:
                 _alone(found, end, most, buffer, pair)
@@ -187,7 +190,7 @@ def _alone(found: Search, end: int, most: int, buffer: Buffer, pair: Any) -> Non
     found.expanded = int(pair[0])
 
 
-def _together(found: Search, end: int, most: int, limits: Limits, threads: int, look: Callable[[], None]) -> None:
+def _together(found: Search, end: int, most: int, limits: Limits, crew: list[Worker], look: Callable[[], None]) -> None:
     """Expand the rest of a depth in several threads; where a limit is near, as much of it as is far from it."""
 
     def may_go_on(rows: int) -> bool:
@@ -197,7 +200,7 @@ def _together(found: Search, end: int, most: int, limits: Limits, threads: int, 
 
     pieces = Pieces(found.module, found.model, found.store, found.tally, found.expanded, end, may_go_on)
     try:
-        pieces.run(threads, look)
+        pieces.run(crew, look)
     finally:
         found.expanded = pieces.stored
 
