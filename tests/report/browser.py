@@ -45,8 +45,8 @@ for (const e of document.querySelectorAll("p, td, code, b, svg text, dt")) {
   told.colours.push([e.tagName, e.tagName == "text" ? style.fill : style.color, behind].join("|"));
 }
 told.colours = [...new Set(told.colours)];
-for (const a of document.querySelectorAll("a[href]")) {
-  const to = a.getAttribute("href"); location.hash = ""; a.click();
+for (const to of new Set([...document.querySelectorAll("a[href]")].map(a => a.getAttribute("href")))) {
+  document.querySelector(`a[href="${to}"]`).click();  // once each: the browser slows down pages that go on and on
   const there = document.getElementById(to.slice(1));
   told.links.push([to, location.hash, there ? box(there)[1] : null]);
 }
