@@ -127,7 +127,9 @@ def _mutants(design: Design, limits: Limits, line: Line) -> list[Shown]:
     for caught in catch(design, limits=limits, tell=lambda name: line.tell(f"exploring {design.name}: {name}")):
         diagram = ""
         if caught.finding is not None:
-            chosen = caught.found.scoped
+            # the search has the switch of the mutants in its state; a log is written with it as a constant
+            scope = "" if caught.scope == DEFAULT else caught.scope
+            chosen = scoped(design, scope=scope, mutant=caught.name)
             diagram = way_text(
                 Path(f"{caught.name}.mmd"), design, chosen, caught.finding.start, caught.finding.steps, caught.finding
             )

@@ -111,7 +111,7 @@ def _named(design: Design) -> list[tuple[str, str, Mutant | None]]:
     """Name, scope and what is pinned: from the catalog, else the values of a user's own `Mutant`."""
     if design.name in DESIGNS:
         return [(m.name, m.scope, m) for m in DESIGNS[design.name].mutants]
-    choice = design.spec.choices.get("Mutant")
+    choice = design.spec.choices.get("Mutant") if SWITCH in design.spec.variables else None
     return [(n.lower(), "", None) for n in choice.names if n != "NONE"] if choice else []
 
 

@@ -159,7 +159,8 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     other = replace(material, design=tidy, scopes=((name, stopped),), mutants=(missed,), proof=proof)
     told = markdown(document(other)).split("What is not covered")[-1].replace("\\", "")
     assert f"The search of {name} ended early: the limit of memory." in told
-    assert "The wrong decision [`forgets`](#mutant-forgets) is not caught as pinned." in told
+    assert "The wrong decision [`forgets`](#mutant-forgets) is not caught." in told
+    assert "**MISSED** 0 of 1 wrong decisions are caught\n" in markdown(document(other))
     assert "Not proved: `failed` at at_failed, `unknown` at at_unknown." in told
     assert "The proof did not try the step late: no time." in told
     assert "The start start breaks the fact `clean`." in told

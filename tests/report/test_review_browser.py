@@ -88,6 +88,7 @@ def test_a_breach_is_seen_in_its_colour(own: Path, tmp_path: Path) -> None:
     text = own.read_text("utf-8")
     part = text[text.index("<summary><code>cancel_frees_shared</code>") :]
     drawn = part[part.index("<svg") : part.index("</svg>") + 6]  # alone, so that the window shows it
+    assert ">free</text>" in drawn  # from a log, not from what each step changed
     short.write_text(f"{text[: text.index('<body>')]}<body>{drawn}</body></html>", encoding="utf-8")
     chromium(tmp_path, f"--window-size={SMALL[0]},{SMALL[1]}", f"--screenshot={shot}", short.as_uri())
     width, height, colours = pixels(shot)

@@ -49,9 +49,9 @@ def _summary(m: Material) -> Iterator[Block]:
         yield Verdict(str(m.proof["verdict"]), f"by induction, for any number of blocks and branches{held}")
     caught = [s for s in m.mutants if s.caught.agrees]
     if m.mutants:
-        verdict = "CAUGHT" if len(caught) == len(m.mutants) else "VIOLATED"
-        what = f"{len(caught)} of {len(m.mutants)} wrong decisions"
-        yield Verdict(verdict, f"{what}, by the rule and after the steps that each is pinned to")
+        how = ", by the rule and after the steps that each is pinned to" if m.mutants[0].caught.pinned else ""
+        verdict = "CAUGHT" if len(caught) == len(m.mutants) else "MISSED"
+        yield Verdict(verdict, f"{len(caught)} of {len(m.mutants)} wrong decisions are caught{how}")
     else:
         yield Verdict("UNTRIED", m.no_mutants)
 
@@ -66,7 +66,8 @@ def _gaps(m: Material) -> Iterator[str]:
     yield from _unexplored(m)
     for shown in m.mutants:
         if not shown.caught.agrees:
-            yield f"The wrong decision `{shown.caught.name}` is not caught as pinned."
+            how = " as pinned" if shown.caught.pinned else ""
+            yield f"The wrong decision `{shown.caught.name}` is not caught{how}."
     if not m.mutants:
         yield m.no_mutants
     yield from _unproved(m)

@@ -102,12 +102,17 @@ def mutants(m: Material) -> Iterator[Block]:
     yield Paragraph("Each is one decision of the design taken wrong, and the shortest way from the start to a breach.")
     rows = [
         (f"`{s.caught.name}`", f"`{s.caught.rule}`" if s.caught.rule else "nothing", str(s.caught.steps),
-         s.caught.scope, "" if s.caught.agrees else "differs from what is pinned")
+         s.caught.scope, _note(s))
         for s in m.mutants
     ]  # fmt: skip
     yield Table(("decision", "caught by", "steps", "scope", ""), tuple(rows), frozenset({2}))
     for shown in m.mutants:
         yield _mutant(m, shown)
+
+
+def _note(shown: Shown) -> str:
+    differs = shown.caught.pinned is not None and not shown.caught.agrees
+    return "differs from what is pinned" if differs else "" if shown.caught.agrees else "not caught"
 
 
 def _mutant(m: Material, shown: Shown) -> Block:

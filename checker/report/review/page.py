@@ -16,7 +16,7 @@ code { font: .92em/1.4 ui-monospace, monospace; background: var(--soft); padding
 h1 { font-size: 1.7rem; } h2 { margin-top: 2.4rem; border-bottom: 1px solid var(--line); } h3 { margin-top: 1.6rem; }
 nav ol { columns: 2; } a { color: inherit; } td { overflow-wrap: break-word; }
 p.verdict b { padding: .1em .5em; border-radius: .3em; color: #fff; margin-right: .4em; background: var(--open); }
-b.HOLDS, b.CAUGHT { background: var(--good) !important; } b.VIOLATED { background: var(--bad) !important; }
+b.HOLDS, b.CAUGHT { background: var(--good) !important; } b.VIOLATED, b.MISSED { background: var(--bad) !important; }
 div.wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: 14px; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top; }
