@@ -110,7 +110,7 @@ def test_a_design_without_a_proof_says_so_in_short_in_its_part_and_among_the_gap
     assert material.proof == "No proof was asked for (--no-proof)."
     said = markdown(document(material)).split("\n## ")
     short, proved, open_ = (next(p for p in said if p.startswith(n)) for n in ("In short", "Proved", "What is not"))
-    assert "**UNPROVED** beyond these scopes: No proof was asked for" in short
+    assert "**UNPROVED** beyond these scopes. No proof was asked for" in short
     assert "**UNPROVED** No proof was asked for" in proved and "and no further" in proved
     assert "Nothing is proved beyond the scopes" in open_
     assert "**UNTRIED** The design names no wrong decision" in short
