@@ -141,7 +141,7 @@ class _Graph:
         facts = {r: self._fact(helper, r) for r in self.branches}
         self.pending: dict[int, set[int]] = defaultdict(set)
         for n, row in enumerate(rows):
-            state = unpack(row, model.layout)
+            state = {**prepared.scoped.constants, **unpack(row, model.layout)}
             for r, fact in facts.items():
                 if holds(fact, model.variables, state):
                     self.pending[r].add(n)

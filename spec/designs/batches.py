@@ -31,7 +31,7 @@ from .device import (
     touch,
     write_tokens,
 )
-from .prompt_contents import PromptContents
+from .returns import Returns
 
 
 class Step(Choice):
@@ -43,7 +43,7 @@ class Step(Choice):
 BUILT, NEWER, OLDER = Step("BUILT"), Step("NEWER"), Step("OLDER")
 
 
-class Batches(PromptContents):
+class Batches(Returns):
     """What the next step is to do, what the steps under way did, and what they hold.
 
     ahead: the next step is built while one is under way. scheduled: the branches that the next step computes tokens for

@@ -157,6 +157,8 @@ PREFIX_APPEND_ONLY = Design(
         Mutant("end_frees_shared", "free_once", 7, ""),
         Mutant("end_keeps_blocks", "no_leak", 7, ""),
     ),
+    pending="work_is_pending",
+    fair=("find_block", "take_block", "schedule_prefill", "finish_step", "learn_late"),
 )
 
 SPECULATIVE = Design(
@@ -230,6 +232,16 @@ SPECULATIVE = Design(
         Mutant("cancel_keeps_lookahead", "no_leak", 10, "one_branch"),
         Mutant("cancel_keeps_taken", "no_leak", 4, "one_branch"),
     ),
+    pending="step_is_pending",
+    fair=(
+        "find_block",
+        "take_block",
+        "find_pool_empty",
+        "launch_in_place",
+        "launch_in_copy",
+        "verify",
+        "learn_late",
+    ),
 )
 
 TRANSFERS = Design(
@@ -282,6 +294,18 @@ TRANSFERS = Design(
         Mutant("seal_failed_store", "seal_is_earned", 10, "two_tiers"),
         Mutant("lookup_not_pinned", "hit_is_live", 12, "tiers_raced"),
         Mutant("source_freed_at_launch", "no_reuse_in_flight", 13, "tiers_raced"),
+    ),
+    pending="work_is_pending",
+    fair=(
+        "find_block",
+        "take_block",
+        "finish_step",
+        "end_after_step",
+        "launch_store",
+        "launch_fetch",
+        "finish_handle",
+        "fail_handle",
+        "time_out",
     ),
 )
 
@@ -337,6 +361,19 @@ PREFIX_COW = Design(
         Mutant("preempt_scheduled", "seal_is_earned", 8, ""),
         Mutant("end_frees_shared", "free_once", 7, ""),
         Mutant("end_keeps_blocks", "no_leak", 4, ""),
+    ),
+    pending="work_is_pending",
+    fair=(
+        "find_block",
+        "find_tail",
+        "take_block",
+        "schedule_prefill",
+        "schedule_behind_copy",
+        "give_up",
+        "finish_load",
+        "launch_built",
+        "process_step",
+        "end_doomed",
     ),
 )
 

@@ -20,7 +20,7 @@ from kvsan.spec.ownership.rules import (
 from kvsan.spec.ownership.state import Block, Branch, Holder
 
 from .device import COMPUTE, COPIES, hand_out, launch_step, meet, step_writes
-from .prompt_contents import PromptContents
+from .returns import Returns
 
 
 class Way(Choice):
@@ -32,7 +32,7 @@ class Way(Choice):
 INTO, OUT_OF = Way("INTO"), Way("OUT_OF")
 
 
-class Handles(PromptContents):
+class Handles(Returns):
     """moving: the blocks of a transfer's handles under way. copies: they are copies between tiers. past: which of these
     blocks have ended the life that the handle saw."""
 

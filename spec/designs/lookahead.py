@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import Choice, Const, Map, empty, excess, helper, reset, row, some, span
-from kvsan.spec.ownership.blocks import free
+from kvsan.spec.lang.surface import Choice, Const, Map, empty, excess, helper, row, some, span
 from kvsan.spec.ownership.branches import finish, grow, map, preempt, propose, reserve, unmap, window
 from kvsan.spec.ownership.contents import write
 from kvsan.spec.ownership.identities import seal
@@ -11,7 +10,8 @@ from kvsan.spec.ownership.state import Block, Branch, Count, Identity, Pool, Pos
 
 from .contents import has_ended, was_written
 from .device import COMPUTE, hand_out, launch_step, step_writes
-from .prompt_contents import PromptContents, loses_prompt
+from .prompt_contents import loses_prompt
+from .returns import Returns, give_back_leaving, release
 
 
 class Phase(Choice):
@@ -70,14 +70,14 @@ CANCEL_KEEPS_LOOKAHEAD = Mutant("CANCEL_KEEPS_LOOKAHEAD")
 CANCEL_KEEPS_TAKEN = Mutant("CANCEL_KEEPS_TAKEN")
 
 
-class Speculative(PromptContents):
+class Speculative(Returns):
     """The ledger, the device, the contents, and the step that each branch prepares.
 
     lookahead: drafts of one step at most. window_size: tokens that attention reaches back, itself included; 0: all.
     failures: how often the pool is found empty. home: the pool. hash_of: the identity of a position's tokens.
     computed: tokens whose slots are written or about to be, drafts aside. drafts: of the step that is being prepared.
     filled: positions below have an entry, or had, or a block is taken for them. taken_for: those blocks. spoken_for:
-    blocks promised and not yet taken. leaving: what a branch that ends gives back. Over append-only tables
+    blocks promised and not yet taken. Over append-only tables
     `prompted` is what every request has at a position, be it of the prompt or decoded.
     """
 
@@ -96,7 +96,6 @@ class Speculative(PromptContents):
     filled: Map[Branch, Count]
     taken_for: Map[Branch, Pos, Block | None]
     spoken_for: Count
-    leaving: Map[bool, Pos, Block | None]
     present: Count
 
 
@@ -168,15 +167,6 @@ def draw(s: Speculative, r: Branch, b: Block) -> None:
 
 
 @helper
-def release(s: Speculative, b: Block) -> None:
-    """A block that nobody owns any more returns to the pool, wiped unless the cache may find it."""
-    if s.owners[b] == 0:
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
-
-
-@helper
 def give_back_taken(s: Speculative, r: Branch) -> None:
     """What was taken for the step that is being prepared returns to the pool."""
     for p in row(s.taken_for, r):
@@ -202,10 +192,7 @@ def leave_pool(s: Speculative, r: Branch, waits: bool) -> None:
         preempt(s, r)
     else:
         finish(s, r)
-    for p in row(s.leaving, True):
-        b = some(s.leaving[True, p])
-        s.leaving[True, p] = None
-        release(s, b)
+    give_back_leaving(s)
 
 
 # --- a step -----------------------------------------------------------------------------------------------------------

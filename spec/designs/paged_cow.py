@@ -538,3 +538,9 @@ def can_cancel_under_step(s: PagedCow) -> bool:
 def can_resume(s: PagedCow) -> bool:
     """A preempted branch collects blocks again."""
     return any(s.phase[r] == FILLING and s.length[r] > s.prompt for r in members(Branch, s))
+
+
+@witness
+def can_rest(s: PagedCow) -> bool:
+    """Every branch is gone and nothing runs: nothing is left to do."""
+    return s.present == 0 and nothing_runs(s)

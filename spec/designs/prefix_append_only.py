@@ -20,13 +20,11 @@ from kvsan.spec.lang.surface import (
     invariant,
     members,
     require,
-    reset,
     row,
     some,
     span,
     witness,
 )
-from kvsan.spec.ownership.blocks import free
 from kvsan.spec.ownership.branches import admit, finish, map
 from kvsan.spec.ownership.identities import hit, seal
 from kvsan.spec.ownership.quiescence import quiescent
@@ -34,7 +32,8 @@ from kvsan.spec.ownership.state import Block, Branch, Count, Identity, Pos, Toke
 
 from .contents import has_ended, was_written
 from .device import COMPUTE, STEP_WORK, hand_out, launch_step, learn, nothing_runs
-from .prompt_contents import PromptContents, holds_prompt, loses_prompt
+from .prompt_contents import holds_prompt, loses_prompt, shows_right
+from .returns import Returns, give_back_leaving
 from .start import fill_pool
 
 
@@ -77,11 +76,11 @@ END_FREES_SHARED = Mutant("END_FREES_SHARED")
 END_KEEPS_BLOCKS = Mutant("END_KEEPS_BLOCKS")
 
 
-class PrefixAppendOnly(PromptContents):
+class PrefixAppendOnly(Returns):
     """The ledger, the device, the contents, and what each request is about to do.
 
     hash_of: the identity of the prompt's block at a position. looked_up: under HIT_NOT_HELD, a hit that is not mapped
-    yet. stale: under ALLOC_KEEPS_IDENTITY, what the cache still thinks. leaving: what a request that ends gives back.
+    yet. stale: under ALLOC_KEEPS_IDENTITY, what the cache still thinks.
     """
 
     prompt: Const[Tokens]
@@ -94,7 +93,6 @@ class PrefixAppendOnly(PromptContents):
     found: Map[Branch, Count]
     looked_up: Map[Branch, Block | None]
     stale: Map[Identity, Block | None]
-    leaving: Map[bool, Pos, Block | None]
     present: Count
 
 
@@ -111,6 +109,12 @@ def begins_at(s: PrefixAppendOnly, r: Branch) -> int:
 def covers_prompt(s: PrefixAppendOnly, r: Branch) -> bool:
     """The branch has blocks for its whole prompt."""
     return s.filled[r] * s.block_size[r] >= s.prompt
+
+
+@helper
+def work_is_pending(s: PrefixAppendOnly, r: Branch) -> bool:
+    """A prefill or an append of branch r has begun, be it by a first block, and has not ended."""
+    return s.phase[r] != OUT and s.phase[r] != IDLE
 
 
 @helper
@@ -304,12 +308,7 @@ def end_request(s: PrefixAppendOnly, r: Branch) -> None:
     has_ended(s, r)
     finish(s, r)
     s.present = excess(s.present, 1)
-    for p in row(s.leaving, True):
-        b = some(s.leaving[True, p])
-        s.leaving[True, p] = None
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
+    give_back_leaving(s)
 
 
 @action
@@ -335,11 +334,7 @@ def settle(s: PrefixAppendOnly) -> None:
 def view_intact(s: PrefixAppendOnly) -> bool:
     """At rest, what a request finds written is the prompt at its place, and its own tokens at theirs."""
     return all(
-        s.phase[r] != IDLE
-        or span(0, min(s.block_size[r], excess(s.length[r], p * s.block_size[r]))) & s.written[some(s.table[r, p])]
-        <= (s.right[some(s.table[r, p]), r] & s.placed[some(s.table[r, p]), p]) | s.prompted[some(s.table[r, p]), p]
-        for r in members(Branch, s)
-        for p in row(s.table, r)
+        s.phase[r] != IDLE or shows_right(s, r, p, s.length[r]) for r in members(Branch, s) for p in row(s.table, r)
     )
 
 
@@ -359,3 +354,9 @@ def can_cache_twice(s: PrefixAppendOnly) -> bool:
 def can_revive(s: PrefixAppendOnly) -> bool:
     """A request that is about to start has found what an ended one left behind."""
     return any(s.found[r] > 0 for r in members(Branch, s)) and s.present == 1
+
+
+@witness
+def can_rest(s: PrefixAppendOnly) -> bool:
+    """Every request is gone and nothing runs: nothing is left to do."""
+    return s.present == 0 and nothing_runs(s)

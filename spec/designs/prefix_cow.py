@@ -35,7 +35,7 @@ from kvsan.spec.lang.surface import (
     span,
     witness,
 )
-from kvsan.spec.ownership.blocks import free, pin, unpin
+from kvsan.spec.ownership.blocks import pin, unpin
 from kvsan.spec.ownership.branches import admit, finish, grow, map
 from kvsan.spec.ownership.identities import evict, hit, seal
 from kvsan.spec.ownership.quiescence import quiescent
@@ -73,7 +73,8 @@ from .device import (
     learn,
     step_writes,
 )
-from .prompt_contents import holds_prompt, loses_prompt, prompt_was_copied
+from .prompt_contents import holds_prompt, loses_prompt, prompt_was_copied, shows_right
+from .returns import give_back_leaving, release
 from .start import fill_pool
 
 
@@ -143,7 +144,7 @@ class PrefixCow(Batches):
     hash_of: the identity of the shared tokens of a position. busy: the scheduler has a request in hand. cached: the
     tokens of a request that it need not compute. coming: how the step that is built fills the sealed slots of a block.
     planned: the requests in that step. looked_up: under HIT_NOT_HELD, a tail that is not mapped yet. stale: under
-    EVICT_KEEPS_IDENTITY, what the cache still thinks. leaving: what a request that ends gives back.
+    EVICT_KEEPS_IDENTITY, what the cache still thinks.
     """
 
     prompt: Const[Tokens]
@@ -162,7 +163,6 @@ class PrefixCow(Batches):
     planned: Count
     looked_up: Map[Branch, Block | None]
     stale: Map[Identity, Block | None]
-    leaving: Map[bool, Pos, Block | None]
     present: Count
 
 
@@ -185,6 +185,16 @@ def tail_slots(s: PrefixCow, r: Branch) -> int:
 def covers_prompt(s: PrefixCow, r: Branch) -> bool:
     """The branch has blocks for its whole prompt."""
     return s.filled[r] * s.block_size[r] >= s.prompt
+
+
+@helper
+def work_is_pending(s: PrefixCow, r: Branch) -> bool:
+    """The scheduler or the connector has the request, or a step of it is built or under way."""
+    return s.phase[r] != OUT and (
+        s.phase[r] != RUNNING
+        or s.scheduled[STEP_WORK, r]
+        or r in s.flying[OLDER, STEP_WORK] | s.flying[NEWER, STEP_WORK]
+    )
 
 
 @helper
@@ -219,15 +229,6 @@ def take_fresh(s: PrefixCow, r: Branch, b: Block) -> None:
     for h in row(s.carried, b):
         s.stale[h] = b  # under EVICT_KEEPS_IDENTITY alone: elsewhere no identity is left
     hand_out(s, b, r)
-
-
-@helper
-def release(s: PrefixCow, b: Block) -> None:
-    """A block that nobody owns or holds any more returns to the pool; what is not cached is wiped."""
-    if s.owners[b] == 0 and s.keeps[b] == 0:
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
 
 
 @helper
@@ -562,12 +563,7 @@ def leave_for_good(s: PrefixCow, r: Branch, until: Step) -> None:
     has_ended(s, r)
     finish(s, r)
     s.present = excess(s.present, 1)
-    for p in row(s.leaving, True):
-        b = some(s.leaving[True, p])
-        s.leaving[True, p] = None
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
+    give_back_leaving(s)
 
 
 @action
@@ -643,10 +639,7 @@ def computed(s: PrefixCow, r: Branch) -> int:
 def view_intact(s: PrefixCow) -> bool:
     """What a request finds written is the shared tokens at their places, and its own tokens at theirs."""
     return all(
-        s.phase[r] != RUNNING
-        or s.scheduled[COPY_WORK, r]
-        or span(0, min(s.block_size[r], excess(computed(s, r), p * s.block_size[r]))) & s.written[some(s.table[r, p])]
-        <= (s.right[some(s.table[r, p]), r] & s.placed[some(s.table[r, p]), p]) | s.prompted[some(s.table[r, p]), p]
+        s.phase[r] != RUNNING or s.scheduled[COPY_WORK, r] or shows_right(s, r, p, computed(s, r))
         for r in members(Branch, s)
         for p in row(s.table, r)
     )
@@ -696,3 +689,9 @@ def can_copy_for_two(s: PrefixCow) -> bool:
         for r in members(Branch, s)
         for q in members(Branch, s)
     )
+
+
+@witness
+def can_rest(s: PrefixCow) -> bool:
+    """Every request is gone and nothing runs: nothing is left to do."""
+    return s.present == 0 and not under_way(s, NEWER)

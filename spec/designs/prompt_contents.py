@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import Ghost, Map, Set, helper, row
-from kvsan.spec.ownership.state import Block, Pos, Slot
+from kvsan.spec.lang.surface import Ghost, Map, Set, excess, helper, row, some, span
+from kvsan.spec.ownership.state import Block, Branch, Pos, Slot
 
 from .contents import Contents, was_copied
 
@@ -35,3 +35,11 @@ def prompt_was_copied(s: PromptContents, src: Block, dst: Block, slots: Set[Slot
     loses_prompt(s, dst, slots)
     for k in row(s.prompted, src):
         s.prompted[dst, k] = s.prompted[dst, k] | (s.prompted[src, k] & slots)
+
+
+@helper
+def shows_right(s: PromptContents, r: Branch, p: Pos, tokens: int) -> bool:
+    """What is written of the first `tokens` tokens of branch r at position p is the prompt there, or its own tokens."""
+    b = some(s.table[r, p])
+    used = span(0, min(s.block_size[r], excess(tokens, p * s.block_size[r])))
+    return used & s.written[b] <= (s.right[b, r] & s.placed[b, p]) | s.prompted[b, p]

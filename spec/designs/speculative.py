@@ -21,6 +21,7 @@ from kvsan.spec.lang.surface import (
     action,
     empty,
     excess,
+    helper,
     initial,
     invariant,
     members,
@@ -65,13 +66,21 @@ from .lookahead import (
     leave_window,
     promise,
     promise_for,
-    release,
     seal_full,
     settled_contents,
     start_step,
     tail_is_shared,
 )
+from .prompt_contents import shows_right
+from .returns import release
 from .start import fill_pool
+
+
+@helper
+def step_is_pending(s: Speculative, r: Branch) -> bool:
+    """A step of branch r is prepared, be it a prefill, or under way."""
+    return s.phase[r] == TAKING or s.phase[r] == STEPPING
+
 
 # --- the machine ------------------------------------------------------------------------------------------------------
 
@@ -273,11 +282,7 @@ def settle(s: Speculative) -> None:
 def view_intact(s: Speculative) -> bool:
     """At rest, what a branch finds written below its length is its own accepted tokens, at their places."""
     return all(
-        s.phase[r] != IDLE
-        or span(0, min(s.block_size[r], excess(s.length[r], p * s.block_size[r]))) & s.written[some(s.table[r, p])]
-        <= (s.right[some(s.table[r, p]), r] & s.placed[some(s.table[r, p]), p]) | s.prompted[some(s.table[r, p]), p]
-        for r in members(Branch, s)
-        for p in row(s.table, r)
+        s.phase[r] != IDLE or shows_right(s, r, p, s.length[r]) for r in members(Branch, s) for p in row(s.table, r)
     )
 
 
@@ -343,3 +348,9 @@ def can_resume_by_hit(s: Speculative) -> bool:
         s.phase[r] == TAKING and s.computed[r] > 0 and s.prompt < s.length[r] and s.computed[r] < s.length[r]
         for r in members(Branch, s)
     )
+
+
+@witness
+def can_rest(s: Speculative) -> bool:
+    """Every branch is gone and nothing runs: nothing is left to do."""
+    return s.present == 0 and nothing_runs(s)

@@ -30,7 +30,6 @@ from kvsan.spec.lang.surface import (
     members,
     only,
     require,
-    reset,
     row,
     some,
     span,
@@ -70,7 +69,8 @@ from .handles import (
     send_block,
     take_out,
 )
-from .prompt_contents import holds_prompt, loses_prompt, prompt_was_copied
+from .prompt_contents import holds_prompt, loses_prompt, prompt_was_copied, shows_right
+from .returns import give_back_leaving, release
 
 
 class Phase(Choice):
@@ -158,7 +158,7 @@ class Transfers(Handles):
 
     filled: a request's blocks, of which the first `computed` need not be computed, until its prefill. waits: the
     transfer that it waits for. kept: what a transfer fills or reads, by its place; source: what a copy reads. client:
-    the request that it is for. lost: its completion never arrives. leaving: what a request that ends gives back.
+    the request that it is for. lost: its completion never arrives.
     present, active: requests and transfers. spoiled: a transfer read what is not its request's.
     """
 
@@ -173,7 +173,6 @@ class Transfers(Handles):
     filled: Map[Branch, Count]
     computed: Map[Branch, Count]
     waits: Map[Branch, Holder | None]
-    leaving: Map[bool, Pos, Block | None]
     present: Count
 
     purpose: Map[Holder, Purpose]
@@ -202,6 +201,18 @@ def covers_prompt(s: Transfers, r: Branch) -> bool:
 
 
 @helper
+def work_is_pending(s: Transfers, r: Branch) -> bool:
+    """The request collects blocks, or waits for a transfer or a step. With all its blocks it waits for nothing: it may
+    ask for a transfer, and again as often as one fails."""
+    return (
+        s.phase[r] == LOADING
+        or s.phase[r] == STEPPING
+        or s.phase[r] == LEAVING
+        or (s.phase[r] == FILLING and not covers_prompt(s, r))
+    )
+
+
+@helper
 def looks_up(s: Transfers, r: Branch) -> bool:
     """The request has no block yet, and the first one lies below its last token, which is always computed."""
     return s.phase[r] == FILLING and s.filled[r] == 0 and s.block_size[r] < s.prompt
@@ -211,15 +222,6 @@ def looks_up(s: Transfers, r: Branch) -> bool:
 def of_prompt(s: Transfers, r: Branch, p: Pos) -> Set[Slot]:
     """The slots of position p that hold the prompt."""
     return span(0, min(s.block_size[r], excess(s.prompt, p * s.block_size[r])))
-
-
-@helper
-def release(s: Transfers, b: Block) -> None:
-    """A block that nothing holds any more returns to its pool; what is not sealed there is wiped."""
-    if s.owners[b] == 0 and s.keeps[b] == 0:
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
 
 
 @helper
@@ -316,12 +318,7 @@ def go_away(s: Transfers, r: Branch) -> None:
     has_ended(s, r)
     finish(s, r)
     s.present = excess(s.present, 1)
-    for p in row(s.leaving, True):
-        b = some(s.leaving[True, p])
-        s.leaving[True, p] = None
-        free(s, b)
-        if s.sealed[b] == empty():
-            reset(s, b)
+    give_back_leaving(s)
     if h is not None and s.purpose[h] == FETCH_DUE:
         close(s, h)
 
@@ -628,11 +625,7 @@ def view_intact(s: Transfers) -> bool:
     """At rest, what a request finds written is the prompt at its place, and its own tokens at theirs; a transfer has
     read nothing else."""
     return all(
-        s.phase[r] != IDLE
-        or span(0, min(s.block_size[r], excess(s.length[r], p * s.block_size[r]))) & s.written[some(s.table[r, p])]
-        <= (s.right[some(s.table[r, p]), r] & s.placed[some(s.table[r, p]), p]) | s.prompted[some(s.table[r, p]), p]
-        for r in members(Branch, s)
-        for p in row(s.table, r)
+        s.phase[r] != IDLE or shows_right(s, r, p, s.length[r]) for r in members(Branch, s) for p in row(s.table, r)
     ) and not any(s.spoiled[h] for h in members(Holder, s))
 
 
@@ -695,3 +688,9 @@ def can_come_back(s: Transfers) -> bool:
         and s.sealed[some(s.table[r, 0])] == empty()
         for r in members(Branch, s)
     )
+
+
+@witness
+def can_rest(s: Transfers) -> bool:
+    """Every request and every transfer is gone and nothing runs: nothing is left to do."""
+    return s.present == 0 and s.active == 0 and nothing_runs(s)

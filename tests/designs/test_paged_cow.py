@@ -21,7 +21,7 @@ MUTANTS = [
 def test_one_branch_is_right_and_can_do_its_job() -> None:
     found = search(PAGED_COW, PAGED_COW.at(branches=1, blocks=2), leaving_out=HISTORY)
     assert found.violations == {}
-    assert set(found.witnesses) == {"can_fill_every_table", "can_cancel_under_step", "can_resume"}
+    assert set(found.witnesses) == {"can_rest", "can_fill_every_table", "can_cancel_under_step", "can_resume"}
 
 
 @pytest.mark.slow

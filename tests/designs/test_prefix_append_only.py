@@ -17,7 +17,7 @@ def test_two_requests_over_two_blocks_share_and_revive_and_break_nothing() -> No
     found = search(PREFIX_APPEND_ONLY, PREFIX_APPEND_ONLY.at(blocks=2))
     assert (found.states, found.transitions, found.depth) == (492, 1145, 20)
     assert found.violations == {}
-    assert set(found.witnesses) == {"can_share", "can_revive"}
+    assert set(found.witnesses) == {"can_rest", "can_share", "can_revive"}
 
 
 @pytest.mark.slow

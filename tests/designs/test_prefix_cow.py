@@ -21,7 +21,7 @@ def test_one_request_after_another_finds_its_own_tail_and_breaks_nothing() -> No
     found = search(PREFIX_COW, PREFIX_COW.at(branches=1, blocks=2))
     assert (found.states, found.transitions, found.depth) == (268, 683, 24)
     assert found.violations == {}
-    assert set(found.witnesses) == {"can_append_after_copy", "can_run_ahead"}
+    assert set(found.witnesses) == {"can_rest", "can_append_after_copy", "can_run_ahead"}
     assert set(found.performed) == ALWAYS | {"append_in_place"}
 
 
@@ -29,7 +29,7 @@ def test_a_request_can_end_in_every_phase_of_its_loads_and_steps() -> None:
     found = search(PREFIX_COW, PREFIX_COW.at("connector", branches=1, blocks=2))
     assert (found.states, found.transitions, found.depth) == (382, 931, 20)
     assert found.violations == {}
-    assert set(found.witnesses) == {"can_append_after_copy", "can_run_ahead", "can_outlive_its_request"}
+    assert set(found.witnesses) == {"can_rest", "can_append_after_copy", "can_run_ahead", "can_outlive_its_request"}
     assert set(found.performed) == ALWAYS | LOADS | {"append_in_place"}
 
 

@@ -20,7 +20,7 @@ LINTED = frozenset({"idle_since"})
 
 WIDE = {"three_blocks", "across_blocks"}
 MUTANTS = [pytest.param(m, marks=[pytest.mark.slow] if m.scope in WIDE else [], id=m.name) for m in SPECULATIVE.mutants]
-ROLLED_BACK = {"can_keep_all", "can_keep_none", "can_speculate_together", "can_cancel_drafts"}
+ROLLED_BACK = {"can_rest", "can_keep_all", "can_keep_none", "can_speculate_together", "can_cancel_drafts"}
 
 
 def prepared(scope: str, mutant: str = "") -> Prepared:

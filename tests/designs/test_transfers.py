@@ -11,7 +11,7 @@ from kvsan.spec.lang.surface import judged
 from plain_search import Model, search, short
 
 LINTS = {"duplicate_full_block", "sealed_twice", "late_release", "full_block_unsealed"}
-HOLD = {"can_read_what_was_loaded", "can_outlive_its_request", "can_abort", "can_lose_a_completion"}
+HOLD = {"can_rest", "can_read_what_was_loaded", "can_outlive_its_request", "can_abort", "can_lose_a_completion"}
 WIDE = {"", "tiers_raced"}
 """Scopes that are out of reach of the plain search: the compiled one has them."""
 MUTANTS = [

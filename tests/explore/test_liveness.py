@@ -51,6 +51,27 @@ def test_a_design_that_names_nothing_pending_is_refused() -> None:
         liveness(replace(design, fair=("jump",)), scoped(design, TWO))
 
 
+def slow(*values: object) -> object:
+    return pytest.param(*values, marks=[pytest.mark.slow])
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "changes"),
+    [
+        ("prefix_append_only", "", {"branches": "1", "blocks": "2"}),
+        slow("prefix_cow", "", {"branches": "1", "blocks": "2"}),
+        slow("speculative", "three_blocks", {"blocks": "2", "positions": "2", "capacity": "2"}),
+        slow("transfers", "several_handles", {}),
+        slow("transfers", "two_tiers", {}),
+    ],
+)
+def test_what_a_request_has_begun_ends(name: str, scope: str, changes: dict[str, str]) -> None:
+    design = find(name)
+    found = liveness(design, scoped(design, changes, scope=scope))
+    assert (found.verdict, found.waiting) == ("HOLDS", None)
+    assert all(0 < n < found.states for n in found.pending.values())
+
+
 A: Turn = ("finish", 0)
 B: Turn = ("finish", 1)
 
