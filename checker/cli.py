@@ -204,7 +204,7 @@ def mutants(
 ) -> None:
     """Search every mutant of a design, and the design without each of its guards.
 
-    A guard is caught by a rule, or shown redundant where the same states are reached by as many transitions. What no
+    A guard is caught by a rule, or redundant where the same states are reached, be it by more transitions. What no
     rule notices is said.
     """
     from kvsan.checker.command.mutants import Request, run

@@ -121,7 +121,8 @@ def _said(v: Verdict) -> str:
             assert drop.finding is not None
             return f"caught by {drop.finding.rule} after {len(drop.finding.steps)} steps, scope {v.scope}"
         case "redundant":
-            return f"redundant: the same states and transitions in {', '.join(v.searched)}"
+            idle = f", by {drop.more_transitions:,} more transitions in {v.scope}" if drop.more_transitions else ""
+            return f"redundant: the same states in {', '.join(v.searched)}{idle}"
         case "unknown":
             return f"unknown: a limit was reached after {drop.states:,} states, scope {v.scope}"
         case _:

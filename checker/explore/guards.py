@@ -2,8 +2,7 @@
 
 All of them are one text: a variable `dropped`, which no step changes, says which guard is off, and each condition
 becomes `dropped == k or condition`. So a scope is compiled once and searched once per guard, and two searches have
-states of one form: a guard is redundant in a scope where the same states are reached by as many transitions. (Without a
-guard a design can do all that it could before; so as many are the same.)
+states of one form: a guard is redundant in a scope where the same states are reached, be it by more transitions.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class Guard:
 class Drop:
     """What a scope shows of a design without one guard.
 
-    result: `caught` by a rule, `redundant` (the same states and transitions), `unnoticed` (it changes what is reached,
-    and no rule fails), or `unknown` (a limit was reached). first: for `unnoticed`, a shortest way to a state that the
-    design does not have, empty where only transitions are new.
+    result: `caught` by a rule, `redundant` (the same states), `unnoticed` (it changes what is reached, and no rule
+    fails), or `unknown` (a limit was reached). more_transitions: of a redundant guard, steps between states that are
+    reached anyway. first: for `unnoticed`, a shortest way to a state that the design does not have.
     """
 
     guard: Guard
@@ -160,7 +159,7 @@ def _drop(prepared: Prepared, module: Module, right: Search, guard: Guard, limit
     if found.stopped or right.stopped:
         return Drop(guard, "unknown", None, found.count, found.transitions, 0, 0, ())
     new = _new(prepared, right, found)
-    result = "redundant" if new is None and not edges else "unnoticed"
+    result = "redundant" if new is None else "unnoticed"
     first = () if new is None else _way(off, found, new)
     return Drop(guard, result, None, found.count, found.transitions, more, edges, first)
 

@@ -167,7 +167,7 @@ def _with_lints(
     """By the rules, and what they do not notice by the lints."""
     unnoticed: dict[int, Drop] = {}
     for drop in _by_rules(design, chosen, symmetry, wanted, limits, tell):
-        if drop.result == "unnoticed":
+        if drop.result == "unnoticed" or (drop.result == "redundant" and drop.more_transitions):
             unnoticed[drop.guard.number] = drop
         else:
             yield drop
@@ -182,5 +182,5 @@ ORDER = ("caught", "unnoticed", "unknown", "redundant")
 
 
 def _verdict(seen: Sequence[tuple[str, Drop]]) -> Verdict:
-    name, drop = min(seen, key=lambda pair: ORDER.index(pair[1].result))
+    name, drop = min(seen, key=lambda pair: (ORDER.index(pair[1].result), -pair[1].more_transitions))
     return Verdict(drop, name, tuple(n for n, _ in seen))
