@@ -170,10 +170,10 @@ def literal(
     try:
         while first < len(searcher.order) and not found.stopped:
             depth = len(found.levels)
+            found.levels.append(first)
             if depth > limits.depth:
                 found.stopped = f"depth {limits.depth}"
                 break
-            found.levels.append(first)
             end = len(searcher.order)
             searcher.level(depth, first, tell, begun)
             first = end

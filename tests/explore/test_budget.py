@@ -89,6 +89,11 @@ def test_the_report_says_each_figure(two: Budget) -> None:
     assert (found["peak_blocks"], found["smallest_pool"], found["pools"][0]["stuck"]) == (4, 3, ["fork_branch(r0, r1)"])
 
 
+def test_no_pool_is_measured_that_does_not_hold_the_prompt() -> None:
+    with pytest.raises(BadDesign, match="a pool of 1 does not hold the prompt"):
+        budget(tail_copy(), {"blocks": "1"}, "two_branches")
+
+
 def test_a_design_without_the_ledger_is_refused() -> None:
     machine = find(str(Path(__file__).parent / "designs" / "tail_machine.py"))
     with pytest.raises(BadDesign, match="has no `held`"):

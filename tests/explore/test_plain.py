@@ -23,6 +23,8 @@ def told(found: Exploration) -> tuple[object, ...]:
 
 
 CASES = [(MACHINE, TWO, "", False), (MACHINE, TWO, "shared_append", False), (MACHINE, TWO, "early_publish", False)]
+ADVISED = str(Path(__file__).parent / "designs" / "advised.py")
+CASES += [(ADVISED, {}, "", True), (ADVISED, {}, "", False), (ADVISED, {"branches": "1"}, "", True)]
 SLOW = [("tail_copy", TWO, m, True) for m in ("", "copy_although_sole_owner", "append_without_copy", "free_twice")]
 
 
@@ -40,6 +42,16 @@ def test_a_limit_of_states_ends_it() -> None:
     design = find(MACHINE)
     found = explore_plainly(prepare(design, scoped(design, TWO), "none"), Limits(states=20))
     assert (found.verdict, found.stopped) == ("UNKNOWN", "the limit of states")
+
+
+def test_a_limit_of_depth_ends_both_at_one_place() -> None:
+    pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
+    design = find(ADVISED)
+    prepared = prepare(design, scoped(design), "none")
+    for depth in (0, 1):
+        found = explore_plainly(prepared, Limits(depth=depth))
+        assert found.stopped == f"depth {depth}"
+        assert told(found) == told(explore(prepared, Limits(depth=depth)))
 
 
 def test_without_a_compiler_the_interpreter_searches_and_says_so(

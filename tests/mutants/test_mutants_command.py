@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.command.mutants import Request, as_json, as_text, exit_code, run
+from kvsan.checker.explore import mutants as searching
 from kvsan.checker.explore.design import find
 from kvsan.checker.explore.guards import Drop, guards
 from kvsan.checker.explore.mutants import Caught, Verdict, catch
@@ -39,6 +40,16 @@ def test_a_difference_from_the_catalog_is_shown_and_fails(caught: list[Caught]) 
         "  DIFFERS: the catalog says free_once after 3 steps\n"
         "1 of 2 caught as the catalog says\n"
     )
+
+
+def test_where_several_rules_fail_the_pinned_one_is_told(caught: list[Caught], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = caught[0].found
+    first = replace(found.violations[0], rule="alloc_from_free")
+    monkeypatch.setattr(searching, "every_mutant", lambda *_: None)
+    monkeypatch.setattr(searching, "chosen", lambda *_: None)
+    monkeypatch.setattr(searching, "explore", lambda *_: replace(found, violations=(first, *found.violations)))
+    monkeypatch.setitem(DESIGNS, "tail_copy", replace(TAIL_COPY, mutants=(RIGHT,)))
+    assert [c.rule for c in catch(find("tail_copy"))] == ["exclusive_write"]
 
 
 def test_a_guard_that_a_limit_left_open_is_no_success(caught: list[Caught]) -> None:
