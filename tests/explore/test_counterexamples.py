@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from kvsan.checker.explore.design import BadDesign, find, scoped
 from kvsan.checker.explore.explore import Finding, explore, prepare
@@ -23,6 +25,17 @@ def test_append_after_fork_without_copy_is_caught_in_three_steps() -> None:
     assert found.message == "branch r0 wrote slots [1,2) of block b1, which 2 branches own"
     assert [s.text for s in found.steps] == ["fork_branch(r0, r1)", "append_in_place(r0)", "finish_write(r0)"]
     assert [b.rule for s in found.steps for b in s.breaches] == ["exclusive_write"]
+
+
+@pytest.mark.parametrize("symmetry", ["none", "blocks"])
+def test_a_way_begins_at_its_own_start_and_ends_with_a_member_that_is_there(symmetry: str) -> None:
+    """Orbits have one member each; the way has the members that its own steps name."""
+    design = find(str(Path(__file__).parent / "designs" / "two_starts.py"))
+    found = explore(prepare(design, scoped(design), symmetry))
+    (wrong,) = found.violations
+    assert (found.symmetry, wrong.start["strict"]) == (symmetry, {(True,): True})
+    one, other = (s.values for s in wrong.steps)
+    assert one == other and [b.rule for b in wrong.steps[-1].breaches] == ["used_once"]
 
 
 @pytest.mark.slow
