@@ -7,9 +7,12 @@ speculative  drafts written before they are verified, and rolled back, over page
 prefix_cow   vLLM V1 from 0.26: partial tails are hit and copied on write, and frees wait for a step
 transfers    connectors of vLLM V1: loads, sends and a second tier, each under pins that outlive their request
 lookahead    the state of `speculative`, and what its steps are made of
+tails        the same of `prefix_cow`
+pinning      the same of `transfers`
 attention    what a branch reads
 contents     ghosts: for which branches a slot is right, and at which place
 prompt_contents  the same where every request has the same prompt
+returns      how blocks go back to a pool with a prefix cache
 device       order in the state: work under way, and what it is ordered after
 batches      a step of several branches: what it does, and what is held until it is done
 handles      order in the state: transfers under way, on no stream

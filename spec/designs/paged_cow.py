@@ -18,6 +18,7 @@ from kvsan.spec.lang.surface import (
     Const,
     Map,
     action,
+    empty,
     excess,
     helper,
     initial,
@@ -526,6 +527,22 @@ def view_intact(s: PagedCow) -> bool:
 def can_fill_every_table(s: PagedCow) -> bool:
     """All branches reach their capacity together."""
     return all(s.length[r] == s.capacity and s.phase[r] == IDLE for r in members(Branch, s))
+
+
+@witness
+def can_append_after_copy(s: PagedCow) -> bool:
+    """Two branches that shared their first tokens have both appended, and each has these in a block of its own."""
+    return any(
+        r != q
+        and s.length[r] > s.prompt
+        and s.length[q] > s.prompt
+        and s.table[r, 0] is not None
+        and s.table[q, 0] is not None
+        and s.table[r, 0] != s.table[q, 0]
+        and s.right[some(s.table[r, 0]), q] & s.right[some(s.table[q, 0]), r] != empty()
+        for r in members(Branch, s)
+        for q in members(Branch, s)
+    )
 
 
 @witness

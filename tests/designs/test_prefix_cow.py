@@ -8,7 +8,7 @@ from kvsan.checker.explore.explore import Prepared, explore, prepare
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.search import search as compiled_search
 from kvsan.spec.designs.catalog import PREFIX_COW, Mutant
-from kvsan.spec.designs.prefix_cow import Mutant as Switch
+from kvsan.spec.designs.tails import Mutant as Switch
 from plain_search import search
 
 MUTANTS = [pytest.param(m, marks=[pytest.mark.slow] if m.steps >= 8 else [], id=m.name) for m in PREFIX_COW.mutants]

@@ -6,7 +6,7 @@ import pytest
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import explore, prepare
 from kvsan.spec.designs.catalog import TRANSFERS, Mutant
-from kvsan.spec.designs.transfers import Mutant as Switch
+from kvsan.spec.designs.pinning import Mutant as Switch
 from kvsan.spec.lang.surface import judged
 from plain_search import Model, search, short
 

@@ -63,6 +63,8 @@ def slow(*values: object) -> object:
         slow("speculative", "three_blocks", {"blocks": "2", "positions": "2", "capacity": "2"}),
         slow("transfers", "several_handles", {}),
         slow("transfers", "two_tiers", {}),
+        # what a scheduler has promised a step is there, however small the pool
+        slow("speculative", "one_block", {"positions": "2", "capacity": "2"}),
     ],
 )
 def test_what_a_request_has_begun_ends(name: str, scope: str, changes: dict[str, str]) -> None:
@@ -70,6 +72,24 @@ def test_what_a_request_has_begun_ends(name: str, scope: str, changes: dict[str,
     found = liveness(design, scoped(design, changes, scope=scope))
     assert (found.verdict, found.waiting) == ("HOLDS", None)
     assert all(0 < n < found.states for n in found.pending.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "scope", "changes", "suffices"),
+    [
+        ("prefix_append_only", "", {"prompt": "2", "blocks": "1"}, 3),  # two blocks for who appends, one for the other
+        ("speculative", "one_block", {"positions": "2", "capacity": "2", "discipline": "append_only"}, 2),
+        ("transfers", "one_block", {"branches": "2"}, 3),  # one for each, and one that a transfer still holds
+    ],
+)
+def test_without_promises_a_small_pool_lets_a_request_wait(
+    name: str, scope: str, changes: dict[str, str], suffices: int
+) -> None:
+    design = find(name)
+    found = liveness(design, scoped(design, changes, scope=scope))
+    assert (found.verdict, found.suffices) == ("VIOLATED", suffices)
+    assert found.waiting is not None and "take_block" in found.waiting.sometimes
 
 
 A: Turn = ("finish", 0)
