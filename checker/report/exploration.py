@@ -86,7 +86,8 @@ def _lines(found: Exploration, replay: str, guards: Sequence[GuardCount]) -> Ite
     if seen:
         yield f"  seen          {', '.join(seen)}"
     yield from _never(found)
-    yield f"  took          {found.seconds:.2f} s, {found.bytes / max(found.states, 1):.0f} bytes a state"
+    measured = f", {found.bytes / max(found.states, 1):.0f} bytes a state" if found.bytes else ""  # whole pages
+    yield f"  took          {found.seconds:.2f} s{measured}"
     if guards:
         yield from coverage_lines(found, guards)
     yield _verdict(found)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.cli import main
+from kvsan.checker.explore.design import find
+from kvsan.checker.explore.mutants import catch
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
@@ -40,6 +42,22 @@ def test_its_commands_end_as_it_says(
     assert "HOLDS in every state" in said[0]
     assert "split(r0, r1)" in said[1] and "append_in_place(r0)" in said[1]
     assert "violated exclusive_write" in said[1] and "violated exclusive_write" in said[2]
+
+
+@pytest.mark.slow
+def test_a_wrong_decision_is_named_as_it_says(beams: Path) -> None:
+    text = (beams / "beams.py").read_text(encoding="utf-8").replace("import Const", "import Choice, Const")
+    said = '\n\nclass Mutant(Choice):\n    """A wrong decision."""\n\n    names = ("NONE", "APPEND_ANYWAY")\n\n\n'
+    text = text.replace("\n\nclass Beams", f'{said}APPEND_ANYWAY = Mutant("APPEND_ANYWAY")\n\n\nclass Beams')
+    text = text.replace("    copy_on_write: Const[bool]", "    mutant: Const[Mutant]").replace(
+        "or not s.copy_on_write", "or s.mutant == APPEND_ANYWAY"
+    )
+    text = text.replace("s.copy_on_write", "s.mutant == Mutant('NONE')").replace(
+        '"copy_on_write": True', '"mutant": "NONE"'
+    )
+    (beams / "wrong.py").write_text(text.replace("s.mutant == Mutant('NONE') and ", ""), encoding="utf-8")
+    (caught,) = catch(find("wrong.py"))
+    assert (caught.name, caught.rule, caught.steps) == ("append_anyway", "exclusive_write", 2)
 
 
 def test_the_events_it_names_are_there() -> None:
