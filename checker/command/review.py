@@ -20,6 +20,7 @@ from kvsan.checker.report.review.content import document, title, verdict_of
 from kvsan.checker.report.review.markdown import markdown
 from kvsan.checker.report.review.material import Material, Shown, settings
 from kvsan.checker.report.review.page import page
+from kvsan.checker.report.review.words import without_folders
 from kvsan.checker.report.version import version
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import SpecError
@@ -156,7 +157,7 @@ def proof_of(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[
         proof = prove(system(told), tell=lambda action: line.tell(f"proving {request.design}: {action}"))
         return as_object(proof), facts
     except BadDesign as error:
-        return f"No proof: {error}.", ()
+        return f"No proof: {without_folders(str(error))}.", ()
 
 
 def _measured(design: Design, line: Line) -> Budget | str:
@@ -164,4 +165,4 @@ def _measured(design: Design, line: Line) -> Budget | str:
     try:
         return budget(design, {}, tell=lambda pool: line.tell(f"measuring the blocks of {design.name}: {pool}"))
     except BadDesign as error:
-        return f"Not measured: {error}."
+        return f"Not measured: {without_folders(str(error))}."

@@ -116,6 +116,16 @@ def test_a_design_without_a_proof_says_so_in_short_in_its_part_and_among_the_gap
     assert "**UNTRIED** The design names no wrong decision" in short
 
 
+def test_why_there_is_no_more_symmetry_is_said_once_and_without_a_folder(material: Material) -> None:
+    note = "Branch: {}/ownership/ledger.py:36: a turn of the loop"
+    (_, found), *_ = material.scopes
+    scopes = [
+        (n, replace(found, symmetry_note=note.format(at))) for n, at in (("one", "spec"), ("two", "/usr/lib/spec"))
+    ]
+    marked = markdown(document(replace(material, scopes=tuple(scopes))))
+    assert "\nNo more symmetry in one, two. Branch: ownership/ledger.py:36: a turn of the loop.\n" in marked
+
+
 @pytest.mark.slow
 def test_a_proof_is_tried_where_facts_stand_beside_the_design(tmp_path: Path) -> None:
     pytest.importorskip("z3", reason="needs the extra `prove`")

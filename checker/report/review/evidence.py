@@ -28,9 +28,13 @@ def explored(m: Material) -> Iterator[Block]:
     ]  # fmt: skip
     head = ("scope", "settings", "verdict", "symmetry", "states", "transitions", "depth")
     yield Table(head, tuple(rows), frozenset({4, 5, 6}))
+    notes: dict[str, list[str]] = {}
     for scope, found in m.scopes:
-        if found.symmetry_note:
-            yield Paragraph(f"{scope}: {found.symmetry_note}")
+        notes.setdefault(words.without_folders(found.symmetry_note), []).append(scope)
+    for note, scopes in notes.items():
+        if note:
+            yield Paragraph(f"No more symmetry in {', '.join(scopes)}. {note}.")
+    for scope, found in m.scopes:
         for finding in found.violations:
             yield Verdict("VIOLATED", f"`{finding.rule}` in {scope}: {finding.message}")
             yield _steps(m, finding.steps)

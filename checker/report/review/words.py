@@ -39,6 +39,11 @@ def _place(file: str, line: int) -> str:
     return f"{'/'.join(PurePath(file).parts[-2:])}:{line}"
 
 
+def without_folders(text: str) -> str:
+    """A text with the places in it as `where` writes them: the same from whatever folder, on whatever machine."""
+    return re.sub(r"[^\s`]*/([^/\s]+/[^/\s]+:\d+)", r"\1", text)
+
+
 def told(doc: str) -> str:
     """The text of a docstring on one line."""
     return " ".join(doc.split())
