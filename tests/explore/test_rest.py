@@ -16,13 +16,18 @@ from kvsan.spec.lang.symbolic import Sizes, functional
 SPEC = '''
 from __future__ import annotations
 
-from kvsan.spec.lang import Map, Set, Sort, State, action, empty, initial, invariant, members, only, require, reset, row
+from typing import Annotated
+
+from kvsan.spec.lang import Below, Map, Set, Sort, State, action, empty, initial, invariant, members
+from kvsan.spec.lang import only, require, reset, row
 
 class Block(Sort):
     """A block."""
 
 class Branch(Sort):
     """A branch."""
+
+Turn = Annotated[int, Below("turns")]
 
 class Model(State):
     """flag and kept stay; the others may be at rest."""
@@ -31,6 +36,7 @@ class Model(State):
     mark: Map[Block, bool]
     pair: Map[Branch, Block, bool]
     group: Map[Block, Set[Branch]]
+    turn: Map[Block, Turn]
 
 @initial
 def nothing(s: Model) -> None:
@@ -41,7 +47,7 @@ def change(s: Model, r: Branch, b: Block) -> None:
     """What stays may be anything."""
     s.flag[r] = not s.flag[r]
     s.kept[r, b] = not s.kept[r, b]
-    s.mark[b], s.pair[r, b], s.group[b] = False, False, empty()
+    s.mark[b], s.pair[r, b], s.group[b], s.turn[b] = False, False, empty(), 0
 
 @action
 def act(s: Model, r: Branch, q: Branch, b: Block, c: Block) -> None:
@@ -53,10 +59,10 @@ def act(s: Model, r: Branch, q: Branch, b: Block, c: Block) -> None:
 @invariant
 def read(s: Model) -> bool:
     """Everything matters."""
-    return all(not s.mark[b] and s.group[b] == empty() and not s.pair[r, b]
+    return all(not s.mark[b] and s.group[b] == empty() and not s.pair[r, b] and s.turn[b] == 0
                for b in members(Block, s) for r in members(Branch, s))
 '''
-SIZES = Sizes({"Block": 2, "Branch": 2}, {})
+SIZES = Sizes({"Block": 2, "Branch": 2}, {"turns": 3})
 FREE = ("flag", "kept")
 RESTING = [
     "s.mark[b] = True\ns.mark[c] = False\nif s.mark[b]:\n    s.flag[r] = True\n    s.mark[b] = False",
@@ -82,10 +88,13 @@ UNPROVED = [
     "    s.flag[q] = False\nfor m in row(s.pair, r):\n    s.pair[r, m] = False\n    s.mark[m] = False",
 ]
 MOVING = [
+    "if s.flag[r]:\n    s.turn[b] = 1\nelse:\n    s.turn[b] = 2\n"
+    "if s.turn[b] == 2:\n    s.mark[b] = True\ns.turn[b] = 0",
     "if s.flag[r]:\n    s.group[b] = only(r)\nelse:\n    s.group[b] = only(q)\ns.group[b] = s.group[b] - only(r)",
     "if s.flag[r]:\n    s.pair[r, b] = s.flag[q]\n    s.mark[b] = True\n"
     "for k in row(s.pair, r):\n    s.pair[r, k] = False\n    s.mark[k] = False",
     "for k in row(s.kept, r):\n    if s.kept[q, k]:\n        s.mark[k] = True\n    else:\n        s.mark[k] = False",
+    "if s.flag[r]:\n    k = b\nelse:\n    k = c\ns.mark[b] = True\ns.mark[k] = False",
     "s.mark[b] = True\ns.mark[c] = False",
     "s.mark[b] = True\nreset(s, c)",
     "if s.flag[r]:\n    s.mark[b] = True\nif s.flag[q]:\n    s.mark[b] = False",
