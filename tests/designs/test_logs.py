@@ -71,6 +71,10 @@ def test_a_race_of_two_tiers_breaks_the_same_rule_at_the_same_event_of_its_log(m
     assert len(steps) == mutant.steps
     assert [rule for rule, _ in log.broken] == [mutant.rule]
     assert [(v.rule, v.line) for v in check(log.lines).violations] == list(log.broken)
+    assert log.lines[0]["pools"] == {"cpu": {"blocks": 1, "block_size": 2}}
+    copies = [line for line in log.lines if line["ev"] == "copy"]
+    assert [(c.get("src_pool"), c.get("dst_pool")) for c in copies[:1]] == [(None, "cpu")]  # a store
+    assert all(line.get("pool") == "cpu" for line in log.lines if line.get("block") == copies[0]["dst"])
 
 
 REUSE = """admit_branch(r0) take_block(r0,b0) prefill(r0) finish_step(r0) fork_branch(r0,r2)
