@@ -77,6 +77,16 @@ def test_a_race_of_two_tiers_breaks_the_same_rule_at_the_same_event_of_its_log(m
     assert all(line.get("pool") == "cpu" for line in log.lines if line.get("block") == copies[0]["dst"])
 
 
+def test_what_failed_is_written_as_failed() -> None:
+    steps = (
+        "admit_request(r0) take_block(r0,b0) take_block(r0,b1) start_load(r0,h0) fail_handle(h0,0) finish_handle(h0,1)"
+    )
+    log = log_of(TRANSFERS, TRANSFERS.at("several_handles"), steps.split())
+    done = [(line["op"], line.get("ok")) for line in log.lines if line["ev"] == "done"]
+    assert done == [("load1", False), ("load2", None)]
+    assert check(log.lines).violations == ()
+
+
 REUSE = """admit_branch(r0) take_block(r0,b0) prefill(r0) finish_step(r0) fork_branch(r0,r2)
     admit_branch(r1) take_block(r1,b1) prefill(r1) end_branch(r1) append_in_copy(r0,b1)"""
 
