@@ -185,6 +185,7 @@ class Clocks:
                 self.waited = (stream, thread, lane, host)
             else:
                 host.learn(lane.number, lane.count, lane.known)
+                lane.heard = (host.number, host.version, host.count)  # and knows itself the rest of what the host knows
             return
         running = self.ops.get(op)
         if running is None or running.done or host.known.get(running.point.number, 0) >= running.point.upto:
