@@ -100,12 +100,10 @@ class Order:
 
     def on_alloc(self, e: ev.Alloc) -> None:
         self.plain[ev.Alloc](e)
-        begin, unsure, threads = self.history.begin, self.judge.unsure, not self.one_thread
+        begin, threads = self.history.begin, not self.one_thread
         for raw in (e.block,) if isinstance(e.block, int) else e.block:
             b = self.feed.block(raw, e.pool)
             begin(b)
-            if unsure:
-                unsure.pop(b, None)
             if threads:
                 self.clocks.hand_over(e.thread, b)
 
@@ -229,7 +227,7 @@ class Order:
     def on_invalidate(self, e: ev.Invalidate) -> None:
         self.plain[ev.Invalidate](e)
         for b in self.feed.several(e.block, e.pool):
-            self.judge.invalidate(b, *((0, self.state["slots_of"][b]) if e.slots is None else e.slots))
+            self.attention.lost(b)
 
     # --- what orders --------------------------------------------------------------------------------------------------
 

@@ -46,8 +46,7 @@ Breach = Race | Unwritten
 class Judge:
     """Hears of each access of the launch where the clocks stand. `wake` tells that `breaches` has something to drain.
 
-    unsure: for a block that a copy wrote, the slots of which nobody knows whether they are written. distrusted: rows
-    whose length is known to be wrong. copied: the last line that copied, and from where to where.
+    distrusted: rows whose length is known to be wrong. copied: the last line that copied, and from where to where.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class Judge:
         self.shows_writes = "written" not in unreliable
         self.shows_tables = not unreliable & {"table", "places", "held"}
         self.shows_length = "length" not in unreliable
-        self.unsure: dict[int, int] = {}
         self.unwritten: list[Unwritten] = []
         self.copied: tuple[int, list[tuple[int, int]]] = (0, [])
         self.positions = 0
@@ -115,8 +113,6 @@ class Judge:
             if row.reach > start + lo:
                 self._write_below(b, block, mask, use, line, op)
                 break
-        if self.unsure and use == WRITE and b in self.unsure:
-            self.unsure[b] &= ~mask
 
     def _write_below(self, b: int, block: Block, mask: int, use: int, line: int, op: Hashable | None) -> None:
         """A write of slots that some branch may have read already: it is compared, and they look there once more."""
@@ -130,23 +126,14 @@ class Judge:
             self.history.read(b, (1 << hi) - (1 << lo), use, line, op)
 
     def copy(self, src: int, dst: int, lo: int, hi: int, line: int, op: Hashable | None) -> None:
-        """Reads the source, writes the target. Whether the target's slots are written is as sure as the source's."""
+        """Reads the source, writes the target. What is unknown of the source, is of the target for the ledger, too."""
         if src == dst:
             return
         if self.copied[0] != line:
             self.copied = (line, [])
         self.copied[1].append((src, dst))
-        mask = (1 << hi) - (1 << lo)
-        doubt = mask if self.fuzzy[src] else self.unsure.get(src, 0) & mask
-        if doubt or dst in self.unsure:
-            self.unsure[dst] = (self.unsure.get(dst, 0) & ~mask) | doubt
         self.read(src, lo, hi, COPY_SOURCE, line, op)
         self.write(dst, lo, hi, line, op, COPY_TARGET, 1 << COPY_TARGET)
-
-    def invalidate(self, b: int, lo: int, hi: int) -> None:
-        self.attention.lost(b)
-        if b in self.unsure:
-            self.unsure[b] &= ~((1 << hi) - (1 << lo))
 
     # --- attention ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +199,7 @@ class Judge:
         self.history.judge(b, mask, ATTENTION, line, op, r)
         if self.shows_writes and not self.fuzzy[b]:
             self.positions += 1
-            missing = mask & ~self.written[b] & ~self.unsure.get(b, 0)
+            missing = mask & ~self.written[b]
             if missing:
                 self._unwritten(Unwritten(b, r, p, missing, self.clocks.here[0]))
 

@@ -67,6 +67,9 @@ ORDERED = {
 RACES = {
     "a record holds what its stream knew then, not what it learns later":
         "a=t1, record f t, b=s2, record e s, wait f s, sync e, 1",
+    "so it does where the stream has just learned something":
+        "a=t1, record f t, b=s2, c=u0, done c, record e s, wait f s, sync e, 1",
+    "a block's next life begins with what may still touch it": "a=s1, done a, b=s1, free 1, alloc 1, c=t1",
     "a signal holds what its thread knew then, not what it learns later":
         "signal c, a=s1, done a, two:await c, two:b=t1",
     "an id whose launch the thread knows complete names another launch": "a=s1, finish s, a=t1, b=s1",

@@ -1,0 +1,93 @@
+"""What order is judged by where a log cannot show all, and entries that are not there: each log with its breaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kvsan.checker import check
+
+Event = dict[str, Any]
+HEADER: Event = {
+    "ev": "trace", "schema": "kvsan/1", "engine": "toy", "version": "1", "discipline": "paged_cow", "block_size": 2,
+    "blocks": 8, "null_block": 0,
+}  # fmt: skip
+MID_RUN = {**HEADER, "started": "mid_run"}
+ADMIT = {"ev": "admit", "branch": "a", "tokens": 2}
+UNWRITTEN, REUSED, RACE = "read_is_initialised", "no_reuse_in_flight", "accesses_ordered"
+
+
+def own(block: int, pos: int = 0) -> list[Event]:
+    return [{"ev": "alloc", "block": block, "branch": "a"}, {"ev": "map", "branch": "a", "pos": pos, "block": block}]
+
+
+def copy(src: int, dst: int) -> Event:
+    return {"ev": "copy", "src": src, "dst": dst, "slots": [0, 2], "stream": "s"}
+
+
+def write(block: int, stream: str = "s") -> Event:
+    return {"ev": "write", "op": f"w{stream}", "branch": "a", "block": block, "slots": [0, 2], "stream": stream}
+
+
+RECORD = {"ev": "record", "event": "e", "stream": "s"}
+TRANSFER = {"ev": "read", "holder": "h", "block": 1, "stream": "s"}
+
+
+def part(op: str, block: int, slot: int, stream: str) -> Event:
+    return {"ev": "write", "op": op, "holder": "h", "block": block, "slots": [slot, slot + 1], "stream": stream}
+
+
+def read(upto: int | None = 2, branch: str = "a") -> Event:
+    return {"ev": "read", "op": "r", "branch": branch, "stream": "s", **({} if upto is None else {"upto": upto})}
+
+
+CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
+    "a copy of unknown contents may have been written": ([MID_RUN, ADMIT, *own(1), copy(5, 1), read()], []),
+    "a copy of such a copy may, too":
+        ([MID_RUN, ADMIT, *own(1), {"ev": "alloc", "block": 2}, copy(5, 2), copy(2, 1), read()], []),
+    "in its next life the block is not written any more":
+        ([MID_RUN, {"ev": "alloc", "block": 1}, copy(5, 1), {"ev": "free", "block": 1}, ADMIT, *own(1), read()],
+         [(UNWRITTEN, 8)]),
+    "a branch that reads again looks at what was lost meanwhile":
+        ([HEADER, ADMIT, *own(1), write(1), read(), {"ev": "invalidate", "block": 1}, {**read(), "op": "q"}],
+         [(UNWRITTEN, 8)]),
+    "a branch from before the log may have entries": ([MID_RUN, *own(1)[:1], read(4, "z")], []),
+    "where a length is wrong already, how far a read goes is not known":
+        ([HEADER, ADMIT, *own(1), write(1), {"ev": "propose", "branch": "a", "tokens": 1},
+          {"ev": "accept", "branch": "a", "tokens": 3}, read(None)], [("rollback_exact", 7)]),
+    "where lengths are not recorded it is not, either":
+        ([{**HEADER, "complete": ["alloc", "map", "write", "read"]}, *own(1), write(1),
+          {"ev": "admit", "branch": "a", "tokens": 9}, read(None)], []),
+    "a null entry is read by nobody":
+        ([HEADER, {**ADMIT, "tokens": 4}, {"ev": "map", "branch": "a", "pos": 0, "block": None}, *own(1, 1), write(1),
+          read(4)], []),
+    "beyond a hole the other entries are judged":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1, 1), read(4)], [(UNWRITTEN, 5), (UNWRITTEN, 5)]),
+    "writes of the null block are no race":
+        ([HEADER, ADMIT, {"ev": "step", "op": "x", "stream": "s", "writes": [["a", 0, 0, 2]]},
+          {"ev": "step", "op": "y", "stream": "t", "writes": [["a", 0, 0, 2]]}], []),
+    "copies of the null block are none, either":
+        ([HEADER, {"ev": "alloc", "block": 1}, {"ev": "alloc", "block": 2}, copy(0, 1), {**copy(1, 0), "stream": "t"},
+          {**copy(0, 2), "stream": "t"}], []),
+    "a preempted branch's reads are remembered":
+        ([HEADER, ADMIT, *own(1), write(1), read(), {"ev": "preempt", "branch": "a"}, {"ev": "free", "block": 1},
+          *own(1), write(1, "t")], [(REUSED, 11)]),
+    "a launch that goes on after a later one does not hide that":
+        ([HEADER, ADMIT, *own(1), {"ev": "alloc", "block": 2, "branch": "a"}, part("a", 2, 0, "s"), RECORD,
+          part("b", 1, 1, "s"), part("a", 1, 0, "s"), {"ev": "wait", "event": "e", "stream": "t"},
+          {**read(2), "stream": "t"}], [(UNWRITTEN, 11)]),
+    "one write that comes after the first of two comes not after the second":
+        ([{**HEADER, "block_size": 4}, {**ADMIT, "tokens": 3}, *own(1), part("a", 1, 0, "s"), RECORD,
+          part("d", 1, 1, "s"), part("b", 1, 2, "t"), {"ev": "record", "event": "f", "stream": "t"},
+          *({"ev": "wait", "event": event, "stream": "u"} for event in "ef"), part("n", 1, 2, "u"),
+          {**read(3), "stream": "u"}], [(UNWRITTEN, 13)]),
+    "a read of fewer slots does not stand for one of more":
+        ([HEADER, {"ev": "alloc", "block": 1}, {**TRANSFER, "op": "x", "slots": [0, 2]},
+          {**TRANSFER, "op": "y", "slots": [0, 1]}, part("w", 1, 1, "t")], [(RACE, 5)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_breaches(what: str) -> None:
+    log, told = CASES[what]
+    assert [(v.rule, v.line) for v in check(log).violations] == told
