@@ -59,7 +59,7 @@ ORDERED = {
     "a wait comes after what its thread did": "1, wait e s, two:b=s1",
     "the device is every stream": "a=s1, b=t2, c=u0, device, 0, 1, 2",
     "an await hears of every thread that signalled": "1, signal c, two:signal c, two:await c, two:a=s1",
-    "a block handed on is handed on from its latest hand": "free 0, alloc 0, 1, free 0, two:alloc 0, two:a=s1",
+    "a block handed on is handed on from its latest hand": "2, free 0, alloc 0, 1, free 0, two:alloc 0, two:a=s1",
     "legacy: the legacy stream comes after every other": "a=t1, b=s1",
     "legacy: every other stream comes after the legacy one": "a=s1, b=t1",
     "legacy: a thread that waits for a stream has waited for the legacy one too": "t2, t2, a=s1, t2, 1",
@@ -71,7 +71,7 @@ RACES = {
         "a=t1, record f t, b=s2, c=u0, done c, record e s, wait f s, sync e, 1",
     "a block's next life begins with what may still touch it": "a=s1, done a, b=s1, free 1, alloc 1, c=t1",
     "a signal holds what its thread knew then, not what it learns later":
-        "signal c, a=s1, done a, two:await c, two:b=t1",
+        "2, signal c, a=s1, done a, two:await c, two:b=t1",
     "an id whose launch the thread knows complete names another launch": "a=s1, finish s, a=t1, b=s1",
     "so it does for a thread that heard of that by a hand-over": "two:a=s1, s0, free 2, two:alloc 2, two:a=t1, b=s1",
     "so it does for a thread that waited for what comes after it": "a=s1, s0, a=t1, b=s1",
