@@ -10,7 +10,7 @@ import pytest
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.log import Way, way
 from kvsan.checker.replay.check import check
-from kvsan.spec.designs.catalog import DESIGNS, PAGED_COW, TRANSFERS, Design, Mutant
+from kvsan.spec.designs.catalog import DESIGNS, PAGED_COW, PREFIX_COW, TRANSFERS, Design, Mutant
 from kvsan.spec.designs.settings import Settings
 from kvsan.spec.lang.surface import NotEnabled, judged
 from plain_search import Model, search, short
@@ -84,6 +84,15 @@ def test_what_failed_is_written_as_failed() -> None:
     log = log_of(TRANSFERS, TRANSFERS.at("several_handles"), steps.split())
     done = [(line["op"], line.get("ok")) for line in log.lines if line["ev"] == "done"]
     assert done == [("load1", False), ("load2", None)]
+    assert check(log.lines).violations == ()
+
+
+def test_a_step_that_is_learned_was_its_copies_too() -> None:
+    steps = """admit_request(r0) take_block(r0,b0) schedule_prefill(r0) launch_built() admit_request(r1)
+        find_tail(r1,b0,h0) schedule_behind_copy(r1,b1) launch_built() process_step() process_step()"""
+    log = log_of(PREFIX_COW, PREFIX_COW.at(), steps.split())
+    assert [line["op"] for line in log.lines if line["ev"] == "done"] == ["step1", "copies2", "step3"]
+    assert [line["op"] for line in log.lines if line["ev"] == "copy"] == ["copies2"]
     assert check(log.lines).violations == ()
 
 
