@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from kvsan.spec.designs.catalog import DESIGNS
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 
+known = cache(find)
+
+
 def first(mutant: str, symmetry: str) -> Finding:
-    design = find("tail_copy")
+    design = known("tail_copy")
     found = explore(prepare(design, scoped(design, scope="two_branches", mutant=mutant), symmetry))
     assert found.verdict == "VIOLATED"
     return found.violations[0]
@@ -50,7 +54,7 @@ def test_symmetry_finds_a_counterexample_of_the_same_length() -> None:
 @pytest.mark.parametrize("number", range(len(DESIGNS["tail_copy"].mutants)))
 def test_every_mutant_is_caught_as_the_catalog_says(number: int, symmetry: str) -> None:
     mutant = DESIGNS["tail_copy"].mutants[number]
-    design = find("tail_copy")
+    design = known("tail_copy")
     made = prepare(design, scoped(design, scope=mutant.scope, mutant=mutant.name), symmetry, lints=True)
     found = explore(made)
     caught = {f.rule: len(f.steps) for f in (*found.violations, *found.lints)}
@@ -68,4 +72,4 @@ def test_every_mutant_is_caught_as_the_catalog_says(number: int, symmetry: str) 
 )
 def test_a_scope_that_does_not_exist_is_refused(changes: dict[str, str], scope: str, mutant: str, said: str) -> None:
     with pytest.raises(BadDesign, match=said):
-        scoped(find("tail_copy"), changes, scope, mutant)
+        scoped(known("tail_copy"), changes, scope, mutant)
