@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any  # JSON values
 
@@ -12,6 +12,7 @@ from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.mutants import DEFAULT, Caught, Verdict, catch, without_guards
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.symmetry import SYMMETRIES
+from kvsan.checker.prove.system import with_facts
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -46,7 +47,7 @@ def run(request: Request) -> int:
         scopes = scopes_of(design, request) if request.guards else []
         with Line(f"mutants of {design.name}", request.quiet) as line:
             caught = catch(design, request.symmetry, limits, line.tell)
-            dropped = without_guards(design, scopes, request.symmetry, limits, line.tell) if scopes else []
+            dropped = _guards_off(design, scopes, request, limits, line.tell) if scopes else []
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
@@ -55,6 +56,14 @@ def run(request: Request) -> int:
         raise Refused("llvmlite and numpy are not installed: pip install 'kvsan[explore]'") from error
     Sink(None, not request.json, Color.never).write((as_json if request.json else as_text)(caught, dropped))
     return exit_code(caught, dropped)
+
+
+def _guards_off(
+    design: Design, scopes: list[tuple[str, Scoped]], request: Request, limits: Limits, tell: Callable[[str], None]
+) -> list[Verdict]:
+    """What the guards are there for, by the rules and by the facts beside the design."""
+    facts = with_facts(request.design).spec.of_kind("auxiliary")
+    return without_guards(design, scopes, request.symmetry, limits, tell, facts)
 
 
 def scopes_of(design: Design, request: Request) -> list[tuple[str, Scoped]]:
@@ -128,7 +137,8 @@ def _said(v: Verdict) -> str:
         case _:
             new = f"{drop.more_states:,} more states and {drop.more_transitions:,} more transitions"
             way = f"; first {', '.join(s.text for s in drop.first)}" if drop.first else ""
-            return f"unnoticed by every rule and lint: {new}, scope {v.scope}{way}"
+            fact = f"; against the fact {drop.fact}" if drop.fact else ""
+            return f"unnoticed by every rule and lint: {new}, scope {v.scope}{way}{fact}"
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -166,6 +176,7 @@ def _guard(v: Verdict) -> dict[str, Any]:
         "way": [s.text for s in (drop.finding.steps if drop.finding else drop.first)],
         "scope": v.scope,
         "searched": list(v.searched),
+        "fact": drop.fact,
         "more_states": drop.more_states,
         "more_transitions": drop.more_transitions,
     }

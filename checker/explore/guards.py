@@ -7,8 +7,9 @@ states of one form: a guard is redundant in a scope where the same states are re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any  # numpy arrays
 
@@ -23,7 +24,8 @@ from kvsan.checker.explore.search import STOPPING, UNLIMITED, Failure, Limits, S
 from kvsan.checker.explore.symmetry import symmetry as strongest
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span, place
-from kvsan.spec.lang.symbolic import Sizes
+from kvsan.spec.lang.interpret import Plain, holds
+from kvsan.spec.lang.symbolic import Sizes, predicate, size_of
 
 DROPPED = "dropped"
 """The variable; 0 drops nothing."""
@@ -54,7 +56,8 @@ class Drop:
 
     result: `caught` by a rule, `redundant` (the same states), `unnoticed` (it changes what is reached, and no rule
     fails), or `unknown` (a limit was reached). more_transitions: of a redundant guard, steps between states that are
-    reached anyway. first: for `unnoticed`, a shortest way to a state that the design does not have.
+    reached anyway. first: for `unnoticed`, a shortest way to a state that the design does not have. fact: one beside
+    the design that this state contradicts.
     """
 
     guard: Guard
@@ -65,6 +68,7 @@ class Drop:
     more_states: int
     more_transitions: int
     first: tuple[Step, ...]
+    fact: str = ""
 
 
 def guards(spec: ir.Spec) -> tuple[Guard, ...]:
@@ -94,8 +98,10 @@ def drops(
     lints: bool = False,
     limits: Limits = UNLIMITED,
     tell: Callable[[Guard], None] = lambda _: None,
+    facts: Sequence[ir.Step] = (),
 ) -> Iterator[Drop]:
-    """Each guard of a design off in turn (only: the numbers of those wanted; lints: judge those too).
+    """Each guard of a design off in turn (only: the numbers of those wanted; lints: judge those too; facts: what is
+    known to hold between its steps).
 
     Raises Broken, BadDesign, NoCompiler.
     """
@@ -110,7 +116,7 @@ def drops(
     for guard in every:
         if only is None or guard.number in only:
             tell(guard)
-            yield _drop(prepared, module, right, guard, limits)
+            yield _drop(prepared, module, right, guard, limits, facts)
 
 
 def switched(
@@ -149,7 +155,9 @@ def _search(prepared: Prepared, module: Module, number: int, limits: Limits) -> 
     return search(prepared.model, prepared.generated, module, begun, limits)
 
 
-def _drop(prepared: Prepared, module: Module, right: Search, guard: Guard, limits: Limits) -> Drop:
+def _drop(
+    prepared: Prepared, module: Module, right: Search, guard: Guard, limits: Limits, facts: Sequence[ir.Step]
+) -> Drop:
     found = _search(prepared, module, guard.number, limits)
     off = _off(prepared, guard)
     finding = _finding(off, right, found)
@@ -161,7 +169,23 @@ def _drop(prepared: Prepared, module: Module, right: Search, guard: Guard, limit
     new = _new(prepared, right, found)
     result = "redundant" if new is None else "unnoticed"
     first = () if new is None else _way(off, found, new)
-    return Drop(guard, result, None, found.count, found.transitions, more, edges, first)
+    fact = next((f.name for f in facts if first and _contradicts(off, f, first[-1].after)), "")
+    return Drop(guard, result, None, found.count, found.transitions, more, edges, first, fact)
+
+
+def _contradicts(prepared: Prepared, fact: ir.Step, state: Plain) -> bool:
+    """The fact is false in this state, for some values of its parameters."""
+    sizes, variables = prepared.scoped.sizes, prepared.design.spec.variables
+    assert fact.value is not None
+    whole = {**prepared.scoped.constants, **state}
+    for values in product(*(range(size_of(p.type, sizes)) for p in fact.params)):
+        body = fact.value
+        for param, value in zip(fact.params, values, strict=True):
+            body = ir.LetIn(param.name, ir.Const(value, param.type), body, ir.BOOL)
+        closed = replace(fact, params=(), value=body)
+        if holds(predicate(closed, variables, sizes), variables, whole) is False:
+            return True
+    return False
 
 
 def _finding(off: Prepared, right: Search, found: Search) -> Finding | None:

@@ -18,6 +18,7 @@ from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.search import UNLIMITED, Limits
 from kvsan.checker.explore.symmetry import symmetry as strongest
 from kvsan.spec.designs.catalog import DESIGNS, Mutant
+from kvsan.spec.lang import ir
 
 Tell = Callable[[str], None]
 TellGuard = Callable[[Guard], None]
@@ -121,6 +122,7 @@ def without_guards(
     symmetry: str = "full",
     limits: Limits = UNLIMITED,
     tell: Tell = lambda _: None,
+    facts: Sequence[ir.Step] = (),
 ) -> list[Verdict]:
     """Every `require` dropped, scope after scope until one catches it. Raises BadDesign, NoCompiler.
 
@@ -133,7 +135,8 @@ def without_guards(
         left = {g for g, found in seen.items() if not any(drop.result == "caught" for _, drop in found)}
         search = _with_lints if n == 0 else _by_rules
         try:
-            for drop in search(design, chosen, symmetry, left, limits, partial(_tell, tell, name)) if left else ():
+            say = partial(_tell, tell, name)
+            for drop in search(design, chosen, symmetry, left, limits, say, facts) if left else ():
                 seen[drop.guard.number].append((name, drop))
         except Broken:
             if n == 0:
@@ -152,8 +155,9 @@ def _by_rules(
     wanted: Collection[int],
     limits: Limits,
     tell: Callable[[Guard], None],
+    facts: Sequence[ir.Step],
 ) -> Iterator[Drop]:
-    return drops(design, chosen, symmetry, wanted, False, limits, tell)
+    return drops(design, chosen, symmetry, wanted, False, limits, tell, facts)
 
 
 def _with_lints(
@@ -163,10 +167,11 @@ def _with_lints(
     wanted: Collection[int],
     limits: Limits,
     tell: Callable[[Guard], None],
+    facts: Sequence[ir.Step],
 ) -> Iterator[Drop]:
     """By the rules, and what they do not notice by the lints."""
     unnoticed: dict[int, Drop] = {}
-    for drop in _by_rules(design, chosen, symmetry, wanted, limits, tell):
+    for drop in _by_rules(design, chosen, symmetry, wanted, limits, tell, facts):
         if drop.result == "unnoticed" or (drop.result == "redundant" and drop.more_transitions):
             unnoticed[drop.guard.number] = drop
         else:
@@ -182,5 +187,5 @@ ORDER = ("caught", "unnoticed", "unknown", "redundant")
 
 
 def _verdict(seen: Sequence[tuple[str, Drop]]) -> Verdict:
-    name, drop = min(seen, key=lambda pair: (ORDER.index(pair[1].result), -pair[1].more_transitions))
+    name, drop = min(seen, key=lambda pair: (ORDER.index(pair[1].result), not pair[1].fact, -pair[1].more_transitions))
     return Verdict(drop, name, tuple(n for n, _ in seen))

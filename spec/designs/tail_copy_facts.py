@@ -92,6 +92,19 @@ def filled_targets(s: TailCopy, r: Branch, b: Block) -> bool:
 
 
 @auxiliary
+def held_is_owned(s: TailCopy, b: Block) -> bool:
+    """A held block has an owner, or is the target of the copy of the branch that took it.
+
+    Source: ours; the standing form of `no_leak`, for a machine that never says that nothing is running.
+    Catches: a block that nobody gives back.
+    Except: none.
+    Deviates: none.
+    """
+    r = s.account[b]
+    return not s.held[b] or s.owners[b] > 0 or (r is not None and s.target[r] == b)
+
+
+@auxiliary
 def writer_is_alone(s: TailCopy, r: Branch) -> bool:
     """A branch that writes is the sole owner of its tail; the standing form of `exclusive_write`.
 

@@ -33,7 +33,13 @@ FACTS = {
 }
 """Each fact, with a step that it is needed for: where that one turns out not to need it, the test tries all others."""
 
-CONCLUSIONS = {"pinned_is_held", "lone_owner_agrees_with_nobody", "held_is_not_queued", "filling_is_held"}
+CONCLUSIONS = {
+    "held_is_owned",
+    "pinned_is_held",
+    "lone_owner_agrees_with_nobody",
+    "held_is_not_queued",
+    "filling_is_held",
+}
 """Facts of every ledger that nothing else rests on here: what they say is itself worth knowing."""
 
 MUTANTS = {
