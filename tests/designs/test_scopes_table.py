@@ -35,6 +35,14 @@ def test_every_design_has_a_row() -> None:
     assert {settled(row)[0] for row in ROWS} == set(DESIGNS)
 
 
+def test_the_hard_cases_are_in_scopes_that_have_a_name() -> None:
+    named = re.findall(r"`(\w+) (\w+)`", TABLE.read_text(encoding="utf-8").partition("## Where the hard cases are")[2])
+    assert {name for name, _ in named} == set(DESIGNS)
+    assert all(scope == "default" or scope in DESIGNS[name].scopes for name, scope in named)
+    tails = {(name, scope): DESIGNS[name].at("" if scope == "default" else scope) for name, scope in named}
+    assert all(int(s["positions"]) > 2 for (_, scope), s in tails.items() if scope == "three_positions")
+
+
 @pytest.mark.parametrize(
     "row",
     [*QUICK, *(pytest.param(row, marks=[pytest.mark.slow]) for row in MINUTE)],
