@@ -337,6 +337,7 @@ Examples:
   kvsan prove tail_copy                              for any number of blocks and branches
   kvsan prove tail_copy --mutant append_without_copy     a step that is not inductive, and why
   kvsan prove tail_copy --without writer_is_alone    what one fact is needed for
+  kvsan prove ownership --spacer                     a second opinion, which finds its own invariants
 
 \b
 Exit code: 0 HOLDS (proved), 1 VIOLATED, 2 bad usage, 3 UNKNOWN (not proved)."""
@@ -352,6 +353,10 @@ def prove(
     action: Annotated[list[str] | None, typer.Option(metavar="ACTION", help="Only this step. Repeatable.")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one query.")] = 10.0,
     budget: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For everything; the rest is left.")] = 600.0,
+    spacer: Annotated[bool, typer.Option("--spacer", help="Ask Spacer, which is told no fact.")] = False,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="With --spacer, only this. Repeatable.")
+    ] = None,
     format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -362,7 +367,7 @@ def prove(
     """
     from kvsan.checker.command.prove import Request, run
 
-    rest = (timeout, budget, format == Plain.json, quiet)
+    rest = (timeout, budget, format == Plain.json, quiet, spacer, tuple(rule or ()))
     request = Request(design, tuple(set_ or ()), scope, mutant, tuple(without or ()), tuple(action or ()), *rest)
     raise typer.Exit(run(request))
 

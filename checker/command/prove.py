@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kvsan.checker.prove.system import BadDesign, System, ownership, system, with_facts
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -28,6 +29,8 @@ class Request:
     budget: float = 600.0
     json: bool = False
     quiet: bool = False
+    spacer: bool = False
+    rules: Sequence[str] = ()
 
     @property
     def replay(self) -> str:
@@ -36,29 +39,47 @@ class Request:
         parts += ["--scope", self.scope] if self.scope else []
         parts += ["--mutant", self.mutant] if self.mutant else []
         parts += [part for s in self.without for part in ("--without", s)]
+        parts += ["--spacer"] if self.spacer else []
+        parts += [part for s in self.rules for part in ("--rule", s)]
         return shlex.join(parts)
 
 
 def run(request: Request) -> int:
     """Prove and report. Returns the exit code. Raises Refused."""
+    made = _system(request)
+    if request.rules and not request.spacer:
+        raise Refused("--rule goes with --spacer: an induction proves its rules together")
     try:
         from kvsan.checker.prove.prove import prove
-        from kvsan.checker.prove.system import BadDesign, ownership, system, with_facts
+        from kvsan.checker.prove.spacer import asked, opinions
+        from kvsan.checker.report import opinion
         from kvsan.checker.report.proof import EXITS, as_json, as_text
     except ImportError as error:
         raise Refused("z3-solver is not installed: pip install 'kvsan[prove]'") from error
+    if request.spacer:
+        refuse_unknown("--rule", request.rules, asked(made), "rule here")
+        with Line(f"asking Spacer of {request.design}", request.quiet) as live:
+            second = opinion.Second(made, tuple(opinions(made, request.rules, request.budget, live.tell)))
+        text = opinion.as_json(second) if request.json else opinion.as_text(second, request.replay)
+        Sink(None, not request.json, Color.never).write(text)
+        return EXITS[second.verdict]
+    with Line(f"proving {request.design}", request.quiet) as live:
+        proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
+    Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
+    return EXITS[proof.verdict]
+
+
+def _system(request: Request) -> System:
+    """What is to be proved; whether it can be is asked later. Raises Refused."""
+    chosen = changes(request.settings), tuple(request.without)
     try:
-        chosen = changes(request.settings), tuple(request.without)
         if request.design == "ownership":
             made = ownership(*chosen)
         else:
             made = system(with_facts(request.design), chosen[0], request.scope, request.mutant, chosen[1])
-        refuse_unknown("--action", request.actions, (s.name for s in made.actions), "action here")
-        with Line(f"proving {request.design}", request.quiet) as live:
-            proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
         raise Refused(f"the design is not well formed\n{error}") from error
-    Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
-    return EXITS[proof.verdict]
+    refuse_unknown("--action", request.actions, (s.name for s in made.actions), "action here")
+    return made

@@ -10,6 +10,14 @@ initial    the start states
 reach      whether a failed step is a bug or a missing fact, by the explorer
 prove      the one call
 
+A second opinion, which is told none of the facts:
+
+witness    one arbitrary block and branch: entries of the state, and the steps as Horn clauses
+views      what the abstraction sees of a value
+flat       terms without functions
+spacer     the question, and the check of the answer
+bounded    a small scope, so many steps: one more oracle for the explorer
+
 What we refused: one formula for a whole finite scope, which gave no answer where many small queries take milliseconds;
 and a model of the designs written for the solver, which would prove something about itself.
 """

@@ -1,0 +1,122 @@
+"""Terms without functions: each entry becomes a variable, and two entries of equal members are equal (Ackermann).
+
+Spacer takes no uninterpreted functions. Members become numbers, `none` is -1, sets of slots become truth values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any  # z3 is untyped
+
+import z3
+
+Term = Any
+NONE, CASES = -1, 8
+
+
+@dataclass
+class Flat:
+    """variables: those that stand for entries, constants and bits. congruence: what their equal members force."""
+
+    variables: list[Term] = field(default_factory=list)
+    congruence: list[Term] = field(default_factory=list)
+    families: dict[str, list[tuple[list[Term], Term]]] = field(default_factory=dict)
+    kept: list[Term] = field(default_factory=list)
+    done: dict[int, tuple[Term, Term]] = field(default_factory=dict)
+
+    def __call__(self, term: Term) -> Term:
+        key = term.get_id()
+        if key not in self.done:
+            self.done[key] = (term, self._of(term))
+        return self.done[key][1]
+
+    def _of(self, term: Term) -> Term:
+        declaration, inner = term.decl(), term.children()
+        match declaration.kind():
+            case z3.Z3_OP_UNINTERPRETED:
+                if declaration.name().startswith("none."):
+                    return z3.IntVal(NONE)
+                return self._entry(declaration.name(), term.sort(), [self(t) for t in inner])
+            case z3.Z3_OP_SELECT:
+                return self._has(inner[0], self(inner[1]))
+            case z3.Z3_OP_EQ if inner[0].sort().kind() == z3.Z3_ARRAY_SORT:
+                return self._entry(f"equal sets {term.get_id()}", z3.BoolSort(), [])  # known to be either
+            case z3.Z3_OP_EQ:
+                return self(inner[0]) == self(inner[1])
+            case z3.Z3_OP_IDIV | z3.Z3_OP_MOD if z3.is_int_value(inner[1]):
+                return self._divided(declaration.kind() == z3.Z3_OP_MOD, self(inner[0]), inner[1].as_long())
+            case z3.Z3_OP_DISTINCT:
+                return z3.Distinct([self(t) for t in inner])
+            case z3.Z3_OP_ITE:
+                return z3.If(*(self(t) for t in inner))
+            case _:
+                return declaration(*(self(t) for t in inner)) if inner else term
+
+    def _divided(self, rest: bool, number: Term, by: int) -> Term:
+        """A quotient or its rest, by cases: Spacer finds no invariants where there is a division."""
+        name = f"{'rest' if rest else 'quotient'} of {number.get_id()}"
+        value = self._entry(name, z3.IntSort(), [])  # far out it may be anything
+        self.kept.append(number)
+        for k in reversed(range(CASES)):
+            value = z3.If(number < by * (k + 1), number - by * k if rest else z3.IntVal(k), value)
+        return value
+
+    def _has(self, whole: Term, member: Term) -> Term:
+        """Whether a set of members has one."""
+        inner = whole.children()
+        match whole.decl().kind():
+            case z3.Z3_OP_STORE:
+                return z3.If(self(inner[1]) == member, self(inner[2]), self._has(inner[0], member))
+            case z3.Z3_OP_CONST_ARRAY:
+                return self(inner[0])
+            case z3.Z3_OP_ITE:
+                return z3.If(self(inner[0]), self._has(inner[1], member), self._has(inner[2], member))
+            case z3.Z3_OP_ARRAY_MAP | z3.Z3_OP_SET_UNION | z3.Z3_OP_SET_INTERSECT | z3.Z3_OP_SET_COMPLEMENT:
+                return _operation(whole)(*(self._has(t, member) for t in inner))
+            case z3.Z3_OP_SET_DIFFERENCE:
+                return z3.And(self._has(inner[0], member), z3.Not(self._has(inner[1], member)))
+            case _:
+                name = f"has {whole.decl().name()}"
+                return self._entry(name, z3.BoolSort(), [*(self(t) for t in inner), member])
+
+    def _entry(self, name: str, sort: Term, members: list[Term]) -> Term:
+        """The variable of one entry."""
+        family = self.families.setdefault(name, [])
+        for known, variable in family:
+            if all(a.get_id() == b.get_id() for a, b in zip(known, members, strict=True)):
+                return variable
+        made = self._variable(f"{name}#{len(self.variables)}", sort)
+        for known, variable in family:
+            same = [a == b for a, b in zip(known, members, strict=True)]
+            self.congruence.append(z3.Implies(z3.And(same), variable == made))
+        family.append((members, made))
+        return made
+
+    def _variable(self, name: str, sort: Term) -> Term:
+        if sort.kind() == z3.Z3_BV_SORT:
+            bits = [z3.Bool(f"{name}.{k}") for k in range(sort.size())]
+            self.variables += bits
+            one, zero = z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)
+            return z3.Concat([z3.If(b, one, zero) for b in reversed(bits)])
+        self.variables.append(z3.Const(name, z3.IntSort() if sort.kind() == z3.Z3_UNINTERPRETED_SORT else sort))
+        return self.variables[-1]
+
+
+def _operation(whole: Term) -> Any:
+    match whole.decl().kind():
+        case z3.Z3_OP_ARRAY_MAP:
+            return z3.get_map_func(whole)
+        case z3.Z3_OP_SET_UNION:
+            return z3.Or
+        case z3.Z3_OP_SET_INTERSECT:
+            return z3.And
+        case _:
+            return z3.Not
+
+
+def without_bits(formula: Term) -> Term:
+    """The formula over truth values and numbers alone."""
+    goal = z3.Goal()
+    goal.add(formula)
+    (made,) = z3.Then("simplify", "bit-blast", "simplify")(goal)
+    return made.as_expr()

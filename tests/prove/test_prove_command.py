@@ -1,0 +1,28 @@
+"""What `kvsan prove` refuses, and in which order."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from kvsan.checker.command.prove import Request, run
+from kvsan.checker.command.usage import Refused
+
+
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where z3-solver is not installed."""
+    for name in [n for n in sys.modules if n.startswith("kvsan.checker.prove.")]:
+        if name != "kvsan.checker.prove.system":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "z3", None)
+
+
+def test_without_a_solver_a_missing_file_is_what_is_said_first(no_solver: None) -> None:
+    with pytest.raises(Refused, match=r"missing_file\.py"):
+        run(Request("missing_file.py:X"))
+
+
+def test_without_a_solver_a_design_is_refused_with_what_to_install(no_solver: None) -> None:
+    with pytest.raises(Refused, match=r"pip install 'kvsan\[prove\]'"):
+        run(Request("tail_copy", quiet=True))

@@ -1,0 +1,138 @@
+"""Spacer, which is told no fact, finds invariants for the discipline; what breaks a rule it does not call proved."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("z3")
+
+import z3
+from attempts import design
+from kvsan.checker.prove import spacer
+from kvsan.checker.prove.flat import Flat, without_bits
+from kvsan.checker.prove.spacer import Opinion, asked, opinions
+from kvsan.checker.prove.system import System, ownership, system
+from kvsan.checker.prove.witness import Clause
+from kvsan.checker.report.opinion import Second, as_json, as_text
+from kvsan.spec.designs.catalog import TAIL_COPY, Mutant
+from test_ownership_proof import broken
+
+SCOPE = "one_slot_tail"
+FACTS = (
+    "entries_are_held",
+    "held_is_not_queued",
+    "filling_is_held",
+    "pinned_is_held",
+    "lone_owner_agrees_with_nobody",
+    "owners_counted",
+    "places_counted",
+)
+
+
+def tail_copy(mutant: str = "") -> System:
+    return system(design("tail_copy"), {}, SCOPE, mutant)
+
+
+# --- the pieces -------------------------------------------------------------------------------------------------------
+
+
+def test_entries_of_equal_members_are_equal_without_functions() -> None:
+    block = z3.DeclareSort("Block")
+    b, c = z3.Consts("b c", block)
+    held = z3.Function("held", block, z3.BoolSort())
+    flat = Flat()
+    solver = z3.Solver()
+    solver.add(flat(z3.And(held(b), z3.Not(held(c)))), *flat.congruence)
+    assert solver.check() == z3.sat
+    solver.add(flat(b) == flat(c))
+    assert solver.check() == z3.unsat
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_division_by_cases_is_a_division(number: int) -> None:
+    n = z3.Int("n")
+    flat = Flat()
+    quotient, rest = flat(n / 2), flat(n % 2)
+    solver = z3.Solver()
+    solver.add(flat(n) == number, z3.Or(quotient != number // 2, rest != number % 2))
+    assert solver.check() == z3.unsat
+
+
+def test_sets_of_slots_become_truth_values() -> None:
+    block = z3.DeclareSort("Block")
+    written = z3.Function("written", block, z3.BitVecSort(3))(z3.Const("b", block))
+    flat = Flat()
+    formula = without_bits(flat(z3.And(written & 1 == 1, written & 2 == 0)))
+    assert "bv" not in formula.sexpr() and all(z3.is_bool(v) for v in flat.variables if "written" in str(v))
+    solver = z3.Solver()
+    solver.add(formula)
+    assert solver.check() == z3.sat
+
+
+def test_an_invariant_that_a_step_leaves_or_that_is_broken_does_not_stand() -> None:
+    p, q = z3.Bools("p q")
+    step = Clause("flip", ((p,),), (q == z3.Not(p),), (q,))
+    breaks = Clause("rule at flip", ((p,),), (z3.Not(p),), None)
+    start = (z3.BoolVal(True),)
+    assert spacer._stands(lambda _: z3.BoolVal(True), [start], [step])
+    assert not spacer._stands(lambda seen: seen[0], [start], [step])
+    assert not spacer._stands(lambda _: z3.BoolVal(True), [start], [breaks])
+    assert not spacer._stands(lambda seen: z3.Not(seen[0]), [start], [])
+
+
+def test_the_output_says_what_is_proved_and_what_is_not() -> None:
+    made = tail_copy()
+    assert "free_once" in asked(made) and "view_intact" not in asked(made)
+    proved = Opinion("free_once", "proved", ("owners[b] is 0 or held[b]",), (), 3, 1.0)
+    second = Second(made, (proved, Opinion("exclusive_write", "unknown")))
+    assert second.verdict == "UNKNOWN" and Second(made, (proved,)).verdict == "HOLDS"
+    assert Second(made, ()).verdict == "UNKNOWN"
+    assert "UNKNOWN: not proved: exclusive_write" in as_text(second, "")
+    assert json.loads(as_json(second))["opinions"][0]["invariant"] == ["owners[b] is 0 or held[b]"]
+
+
+# --- the questions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_every_fact_of_the_ledger_is_asked() -> None:
+    assert set(asked(ownership())) == set(FACTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fact", FACTS)
+def test_events_that_obey_keep_each_fact_of_the_ledger(fact: str) -> None:
+    (opinion,) = opinions(ownership(), (fact,))
+    assert (opinion.rule, opinion.status) == (fact, "proved")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "variable", "fact"),
+    [
+        ("free", "held", "held_is_not_queued"),
+        ("unmap", "owners", "owners_counted"),
+        ("map", "owners", "owners_counted"),
+    ],
+)
+def test_an_event_that_forgets_a_variable_breaks_a_fact(event: str, variable: str, fact: str) -> None:
+    (opinion,) = opinions(broken(ownership(), event, variable), (fact,))
+    assert opinion.status == "broken"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["alloc_from_free", "free_once"])
+def test_a_rule_of_the_reference_machine_is_proved(rule: str) -> None:
+    (opinion,) = opinions(tail_copy(), (rule,), budget=3600)
+    assert opinion.status == "proved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", [m for m in TAIL_COPY.mutants if m.rule != "needless_copy"], ids=lambda m: m.name)
+def test_no_mutant_is_called_right(mutant: Mutant) -> None:
+    made = system(design("tail_copy"), {}, mutant.scope, mutant.name)
+    (opinion,) = opinions(made, (mutant.rule,))
+    assert opinion.status != "proved"
+    assert opinion.status == "unknown" or opinion.trace[-1].startswith(f"{mutant.rule} at ")
