@@ -37,6 +37,10 @@ def part(op: str, block: int, slot: int, stream: str) -> Event:
     return {"ev": "write", "op": op, "holder": "h", "block": block, "slots": [slot, slot + 1], "stream": stream}
 
 
+def after(earlier: str, later: str) -> list[Event]:
+    return [{"ev": "record", "event": "f", "stream": earlier}, {"ev": "wait", "event": "f", "stream": later}]
+
+
 def read(upto: int | None = 2, branch: str = "a") -> Event:
     return {"ev": "read", "op": "r", "branch": branch, "stream": "s", **({} if upto is None else {"upto": upto})}
 
@@ -84,6 +88,14 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
     "a read of fewer slots does not stand for one of more":
         ([HEADER, {"ev": "alloc", "block": 1}, {**TRANSFER, "op": "x", "slots": [0, 2]},
           {**TRANSFER, "op": "y", "slots": [0, 1]}, part("w", 1, 1, "t")], [(RACE, 5)]),
+    "nor does a write of fewer slots":
+        ([HEADER, {"ev": "alloc", "block": 1}, {**part("x", 1, 0, "s"), "slots": [0, 2]}, part("y", 1, 0, "s"),
+          part("w", 1, 1, "t")], [(RACE, 5)]),
+    "a read that stays with its block comes not after a write that it was not ordered with":
+        ([HEADER, ADMIT, *own(1), {"ev": "alloc", "block": 2}, part("w", 1, 0, "t"), *after("t", "s"), read(1), RECORD,
+          part("x", 1, 1, "t"), *after("t", "u"), part("y", 2, 0, "u"),
+          {"ev": "unmap", "branch": "a", "pos": 0, "block": 1}, own(1)[1], {"ev": "wait", "event": "e", "stream": "v"},
+          {**read(2), "op": "z", "stream": "v"}], [(UNWRITTEN, 18)]),
 }  # fmt: skip
 
 
