@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from kvsan.checker.explore import emit, layout
 from kvsan.checker.explore import search as one_search
+from kvsan.checker.explore import store as stored
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import Prepared, explore, prepare
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.packed import unpack
+from kvsan.checker.explore.pieces import Tally
 from kvsan.checker.explore.search import UNLIMITED, Limits, Search, search
 from kvsan.spec.lang.interpret import Plain
 
@@ -74,17 +76,52 @@ def test_every_number_is_the_same(changes: dict[str, str], line: int, monkeypatc
         assert states(searched(prepared(changes), 1)) == halved
 
 
-@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(
-    "limits",
-    [Limits(states=1500), Limits(memory=30_000), Limits(memory=300_000), Limits(depth=6)],
-    ids=["states", "memory", "memory of tables", "depth"],
+    ("limits", "piece", "line", "stopped"),
+    [
+        (Limits(states=1500), 512, 8, "the limit of states"),
+        (Limits(memory=30_000), 512, 8, "the limit of memory"),
+        (Limits(memory=90_000), 512, 1, "the limit of memory"),
+        (Limits(memory=30_000), 1 << 16, 1, "the limit of memory"),
+        (Limits(depth=6), 512, 8, "depth 6"),
+    ],
+    ids=["states", "memory", "memory at a piece", "memory within a piece", "depth"],
 )
-def test_a_limit_ends_it_at_the_same_state(limits: Limits) -> None:
-    made = prepared({"branches": "4", "blocks": "5"})
+def test_a_limit_ends_it_at_the_same_state(
+    limits: Limits, piece: int, line: int, stopped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of 128 states, more than a batch, and tables that are widened from 256 slots on."""
+    monkeypatch.setattr(emit, "MOST_CHUNK", 128)
+    monkeypatch.setattr(one_search, "PIECE", piece)
+    monkeypatch.setattr(layout, "LINE", line)
+    monkeypatch.setattr(stored, "FIRST_BITS", 8)
+    made = prepared({"branches": "4", "blocks": "6"})
     alone = searched(made, 1, limits)
-    assert alone.stopped
+    assert alone.stopped == stopped
+    assert alone.store.bytes < 3 * limits.memory and alone.count <= limits.states + 2 * emit.BATCH
     assert told(searched(made, 2, limits)) == told(alone)
+
+
+def test_what_a_store_takes_is_its_rows_and_the_tables_that_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "FIRST_BITS", 8)
+    found = searched(prepared({"branches": "3", "blocks": "5"}), 2)
+    words = found.model.layout.words
+    slots = len(found.store._tables[0])
+    assert found.store.bytes == found.count * 8 * words + slots * 4
+    assert found.count <= stored.LOAD * slots < 4 * found.count
+
+
+def test_what_failed_first_stays_first() -> None:
+    made = prepared({"branches": "2", "blocks": "4"})
+    whole, first, second = (Tally.zero(np, made.model, 3) for _ in range(3))
+    first.begin(whole)
+    second.begin(whole)  # both began before either had failed
+    first.fail_at[:], first.fail_code[:] = [5, -1, -1], [1, -1, -1]
+    second.fail_at[:], second.fail_code[:] = [9, 8, -1], [2, 3, -1]
+    first.fan[0], second.fan[0] = 1, 2
+    whole.add(first)
+    whole.add(second)
+    assert (whole.fail_at.tolist(), whole.fail_code.tolist(), whole.fan[0]) == ([5, 8, -1], [1, 3, -1], 3)
 
 
 @pytest.mark.usefixtures("small_pieces")
