@@ -53,7 +53,8 @@ def reached(model: Model, states: list[Plain]) -> list[Plain]:
         pytest.param("tail_copy", {}, "two_branches", marks=slow),
         pytest.param("paged_cow", {"blocks": "2", "positions": "1"}, "", marks=slow),
         pytest.param("prefix_append_only", {"blocks": "2"}, "", marks=slow),
-        pytest.param("speculative", {}, "", marks=slow),
+        pytest.param("speculative", {}, "one_block", marks=slow),
+        pytest.param("speculative", {}, "one_branch_append_only", marks=slow),
     ],
 )
 def test_what_steps_keep_is_what_the_facts_count_in_every_state(

@@ -79,26 +79,27 @@ def test_every_number_is_the_same(changes: dict[str, str], line: int, monkeypatc
 @pytest.mark.parametrize(
     ("limits", "piece", "line", "stopped"),
     [
-        (Limits(states=1500), 512, 8, "the limit of states"),
-        (Limits(memory=30_000), 512, 8, "the limit of memory"),
-        (Limits(memory=90_000), 512, 1, "the limit of memory"),
+        (Limits(states=1500), 128, 8, "the limit of states"),
+        (Limits(memory=30_000), 128, 8, "the limit of memory"),
+        (Limits(memory=90_000), 128, 1, "the limit of memory"),
         (Limits(memory=30_000), 1 << 16, 1, "the limit of memory"),
-        (Limits(depth=6), 512, 8, "depth 6"),
+        (Limits(depth=6), 128, 8, "depth 6"),
     ],
     ids=["states", "memory", "memory at a piece", "memory within a piece", "depth"],
 )
 def test_a_limit_ends_it_at_the_same_state(
     limits: Limits, piece: int, line: int, stopped: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks of 128 states, more than a batch, and tables that are widened from 256 slots on."""
-    monkeypatch.setattr(emit, "MOST_CHUNK", 128)
+    """Chunks of 32 states, which are several batches, and tables that are widened from 256 slots on."""
+    monkeypatch.setattr(emit, "MOST_CHUNK", 32)
+    monkeypatch.setattr(emit, "BATCH", 16)
     monkeypatch.setattr(one_search, "PIECE", piece)
     monkeypatch.setattr(layout, "LINE", line)
     monkeypatch.setattr(stored, "FIRST_BITS", 8)
     made = prepared({"branches": "4", "blocks": "6"})
     alone = searched(made, 1, limits)
     assert alone.stopped == stopped
-    assert alone.store.bytes < 3 * limits.memory and alone.count <= limits.states + 2 * emit.BATCH
+    assert alone.store.bytes < 3 * limits.memory and alone.count <= limits.states + 16 + made.model.fan
     assert told(searched(made, 2, limits)) == told(alone)
 
 
