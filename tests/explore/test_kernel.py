@@ -180,3 +180,15 @@ def test_a_sweep_ends_with_the_batch_that_passes_its_limit(search: tuple[Module,
     assert store.all()[1::2].tolist() == list(range(1, store.count + 1))
     assert most < store.count <= most + 256 + 2 * 2
     assert tallies[0].tolist() == [0, 0, at, 0, 0, 0, 0, 0]
+
+
+def test_a_store_tells_how_much_fits(search: tuple[Module, Layout], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit there is room for the batches under way, and a table may ask for more room before that."""
+    store = a_store(search, 10)
+    assert store.has_room(526) and not store.has_room(527)
+    assert set(store.sets[4::5].tolist()) == {526}
+    monkeypatch.setattr("kvsan.checker.explore.store.FIRST_BITS", 8)
+    store = a_store(search, 1000)
+    assert set(store.sets[4::5].tolist()) == {153}
+    store.make_room(154)
+    assert set(store.sets[4::5].tolist()) == {int(1024 * 0.6)}

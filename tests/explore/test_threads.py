@@ -79,8 +79,8 @@ def test_every_number_is_the_same(changes: dict[str, str], line: int, monkeypatc
 @pytest.mark.parametrize(
     ("limits", "piece", "line", "stopped"),
     [
-        (Limits(states=1500), 128, 8, "the limit of states"),
-        (Limits(memory=30_000), 128, 8, "the limit of memory"),
+        (Limits(states=1500), 1024, 8, "the limit of states"),
+        (Limits(memory=30_000), 1024, 8, "the limit of memory"),
         (Limits(memory=90_000), 128, 1, "the limit of memory"),
         (Limits(memory=30_000), 1 << 16, 1, "the limit of memory"),
         (Limits(depth=6), 128, 8, "depth 6"),
