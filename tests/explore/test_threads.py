@@ -103,13 +103,17 @@ def test_a_limit_ends_it_at_the_same_state(
     assert told(searched(made, 2, limits)) == told(alone)
 
 
-def test_what_a_store_takes_is_its_rows_and_the_tables_that_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [8, 1], ids=["whole rows", "halves"])
+def test_a_store_takes_its_rows_and_tables_that_are_never_full(line: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A depth adds thousands of rows to a table that had room for hundreds when it began."""
+    monkeypatch.setattr(layout, "LINE", line)
     monkeypatch.setattr(stored, "FIRST_BITS", 8)
-    found = searched(prepared({"branches": "3", "blocks": "5"}), 2)
-    words = found.model.layout.words
-    slots = len(found.store._tables[0])
-    assert found.store.bytes == found.count * 8 * words + slots * 4
-    assert found.count <= stored.LOAD * slots < 4 * found.count
+    store = searched(prepared({"branches": "4", "blocks": "5"}), 1).store
+    counts, slots = store.sets[1::5].tolist(), [len(table) for table in store._tables]
+    assert store.bytes == sum(
+        8 * n * width + 4 * s for n, width, s in zip(counts, store.layout.widths, slots, strict=True)
+    )
+    assert all(n <= stored.LOAD * s < 4 * n + 2 for n, s in zip(counts, slots, strict=True))
 
 
 def test_what_failed_first_stays_first() -> None:
