@@ -32,6 +32,14 @@ def was_written(s: Contents, r: Branch, b: Block, p: Pos, slots: Set[Slot]) -> N
 
 
 @helper
+def serves_all(s: Contents, b: Block, slots: Set[Slot]) -> None:
+    """What was written of block b is right for every owner who agrees on it, as the prefill of a group is."""
+    for q in members(Branch, s):
+        if s.places[q, b] > 0:
+            s.right[b, q] = s.right[b, q] | (slots & s.agreed[b])
+
+
+@helper
 def was_copied(s: Contents, src: Block, dst: Block, slots: Set[Slot]) -> None:
     """Slots of block src were copied to block dst."""
     for q in row(s.right, dst):

@@ -36,7 +36,7 @@ from kvsan.spec.ownership.branches import admit, finish, fork, map, preempt, unm
 from kvsan.spec.ownership.quiescence import quiescent
 from kvsan.spec.ownership.state import Block, Branch, Count, Tokens
 
-from .contents import Contents, has_ended, was_copied, was_forked, was_written
+from .contents import Contents, has_ended, serves_all, was_copied, was_forked, was_written
 from .device import (
     COMPUTE,
     COPIES,
@@ -302,8 +302,10 @@ def prefill(s: PagedCow, r: Branch) -> None:
         launch_step(s, r, 0, tokens, tokens, COMPUTE)
     order_streams(s)
     for p in row(s.table, r):
-        size = s.block_size[r]
-        was_written(s, r, some(s.table[r, p]), p, span(0, min(size, excess(tokens, p * size))))
+        b, slots = some(s.table[r, p]), span(0, min(s.block_size[r], excess(tokens, p * s.block_size[r])))
+        was_written(s, r, b, p, slots)
+        if s.mutant == FORK_UNDER_PREFILL:
+            serves_all(s, b, slots)
     s.filled[r] = 0
     s.phase[r] = STEPPING
 
