@@ -14,6 +14,9 @@ from .line import Line
 from .sink import Color, Sink
 from .usage import Refused, refuse_unknown
 
+PROCESSES = 2
+"""That share the actions of a proof: on two cores it takes half the time."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -64,7 +67,7 @@ def run(request: Request) -> int:
         Sink(None, not request.json, Color.never).write(text)
         return EXITS[second.verdict]
     with Line(f"proving {request.design}", request.quiet) as live:
-        proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell)
+        proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell, processes=PROCESSES)
     Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
     return EXITS[proof.verdict]
 

@@ -154,7 +154,7 @@ def proof_of(request: Request, line: Line) -> tuple[dict[str, Any] | str, tuple[
         if not facts and request.proof is None:
             return "No proof: no facts stand beside the design for an induction to start from (--proof tries it).", ()
         line.tell(f"proving {request.design}")
-        proof = prove(system(told), tell=lambda action: line.tell(f"proving {request.design}: {action}"))
+        proof = prove(system(told), tell=lambda what: line.tell(f"proving {request.design}: {what}"))
         return as_object(proof), facts
     except BadDesign as error:
         return f"No proof: {without_folders(str(error))}.", ()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_all_start_methods, get_context
 
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.induction import Result, induction
 from kvsan.checker.prove.initial import broken_at_start
 from kvsan.checker.prove.reach import Reached, reach
 from kvsan.checker.prove.system import System
+from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
 
 
@@ -44,6 +47,58 @@ class Proof:
         return "HOLDS" if good else "UNKNOWN"
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What every action is tried with. until: of `time.perf_counter`, one clock for all processes."""
+
+    system: System
+    timeout_ms: int
+    until: float
+    first: bool
+
+    def __call__(self, number: int) -> Tried:
+        """One action, by its number among those of the system."""
+        system = self.system
+        if time.perf_counter() > self.until:
+            return Tried(left="no time")
+        rest = (self.timeout_ms, system.events, self.until, self.first)
+        try:
+            results, enabled = induction(system.actions[number], system.facts, system.variables, system.sizes, *rest)
+        except Entangled as tie:
+            return Tried(left=str(tie))
+        return Tried(results, enabled)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one action. left: why it was not tried."""
+
+    results: list[Result] = field(default_factory=list)
+    enabled: bool = True
+    left: str = ""
+
+
+SHARED: list[Attempt] = []
+"""What forked processes inherit: a system holds functions, which no pipe carries."""
+
+
+def _attempts(attempt: Attempt, chosen: Sequence[ir.Step], processes: int) -> Iterator[Tried]:
+    """Each action, in order; by several processes where that is asked and possible."""
+    names = [a.name for a in attempt.system.actions]
+    numbers = [names.index(a.name) for a in chosen]
+    if processes < 2 or len(numbers) < 2 or attempt.first or "fork" not in get_all_start_methods():
+        yield from map(attempt, numbers)
+        return
+    SHARED[:] = [attempt]
+    with ProcessPoolExecutor(processes, get_context("fork")) as pool:
+        yield from pool.map(_shared, numbers)
+    SHARED.clear()
+
+
+def _shared(number: int) -> Tried:
+    return SHARED[0](number)
+
+
 def prove(
     system: System,
     actions: Sequence[str] = (),
@@ -52,37 +107,33 @@ def prove(
     explore: bool = True,
     first: bool = False,
     tell: Callable[[str], None] = lambda _: None,
+    processes: int = 1,
 ) -> Proof:
     """Every step of a design by induction; what fails is looked for by the explorer.
 
     actions: only these. timeout: seconds a query. budget: seconds altogether; what is not reached is left. first: stop
-    at the first step that fails, which leaves the others. Raises BadDesign.
+    at the first step that fails, which leaves the others. processes: that share the actions. Raises BadDesign.
     """
-    begun = time.monotonic()
+    begun = time.perf_counter()
     proof = Proof(system, start=broken_at_start(system))
     proof.lemmas = tuple(
         dict.fromkeys(lemma for c in system.facts.counted for lemma in counts.rests_on(counts.counter(c), system.sizes))
     )
-    for action in system.actions:
-        if actions and action.name not in actions:
+    chosen = [a for a in system.actions if not actions or a.name in actions]
+    tell(f"0 of {len(chosen)} actions")
+    attempt = Attempt(system, int(timeout * 1000), begun + budget, first)
+    for k, (action, made) in enumerate(zip(chosen, _attempts(attempt, chosen, processes), strict=True), 1):
+        tell(f"{k} of {len(chosen)} actions")
+        if made.left:
+            proof.left[action.name] = made.left
             continue
-        if time.monotonic() - begun > budget or (first and proof.failed):
-            proof.left[action.name] = "no time"
-            continue
-        tell(action.name)
-        ms, until = int(timeout * 1000), time.perf_counter() + budget - (time.monotonic() - begun)
-        try:
-            results, enabled = induction(
-                action, system.facts, system.variables, system.sizes, ms, system.events, until, first
-            )
-        except Entangled as tie:
-            proof.left[action.name] = str(tie)
-            continue
-        proof.results += results
-        if not enabled:
-            proof.never.append(action.name)
+        proof.results += made.results
+        proof.never += [] if made.enabled else [action.name]
+        if first and proof.failed:
+            proof.left |= {a.name: "no time" for a in chosen[k:]}
+            break
     if proof.failed and explore and not system.events:
         tell("what failed, in the explorer")
         proof.reached = reach(system, [r.rule for r in proof.failed], system.scoped)
-    proof.seconds = time.monotonic() - begun
+    proof.seconds = time.perf_counter() - begun
     return proof

@@ -8,23 +8,34 @@ pytest.importorskip("z3")
 
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.prove.bounded import bounded
-from kvsan.spec.designs.catalog import TAIL_COPY, Mutant
+from kvsan.spec.designs.catalog import PAGED_COW, TAIL_COPY, Mutant
 
-SHORT = [m for m in TAIL_COPY.mutants if m.steps <= 4 and m.rule != "needless_copy"]
+SHORT = [
+    (d, m) for d in (TAIL_COPY, PAGED_COW) for m in d.mutants if m.steps <= 4 and m.rule != "needless_copy"
+]  # fmt: skip
 FAST = {"cancel_frees_shared"}
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(m, marks=[] if m.name in FAST else [pytest.mark.slow], id=m.name) for m in SHORT]
+    ("name", "mutant"),
+    [
+        pytest.param(
+            d.name, m, marks=[] if d is TAIL_COPY and m.name in FAST else [pytest.mark.slow], id=f"{d.name}-{m.name}"
+        )
+        for d, m in SHORT
+    ],
 )
-def test_a_mutant_breaks_its_rule_after_as_many_steps(mutant: Mutant) -> None:
-    design = find("tail_copy")
-    found = bounded(design, scoped(design, {}, mutant.scope, mutant.name), mutant.steps)
+def test_a_mutant_breaks_its_rule_after_as_many_steps(name: str, mutant: Mutant) -> None:
+    design = find(name)
+    found = bounded(design, scoped(design, {}, mutant.scope, mutant.name), mutant.steps, 600_000)
     assert (found.depth, found.broken) == (mutant.steps, (mutant.rule,))
 
 
 @pytest.mark.slow
-def test_the_right_design_breaks_nothing_in_so_many_steps() -> None:
-    design = find("tail_copy")
-    found = bounded(design, scoped(design, {}, "two_branches"), 4)
+@pytest.mark.parametrize(
+    ("name", "scope", "depth"), [("tail_copy", "two_branches", 4), ("paged_cow", "full_prompt", 3)]
+)
+def test_the_right_design_breaks_nothing_in_so_many_steps(name: str, scope: str, depth: int) -> None:
+    design = find(name)
+    found = bounded(design, scoped(design, {}, scope), depth, 600_000)
     assert (found.depth, found.unknown) == (None, False)

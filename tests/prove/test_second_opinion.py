@@ -123,7 +123,7 @@ def test_an_event_that_forgets_a_variable_breaks_a_fact(event: str, variable: st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["alloc_from_free", "free_once"])
+@pytest.mark.parametrize("rule", ["alloc_from_free", "free_once", "write_within_table", "tables_agree"])
 def test_a_rule_of_the_reference_machine_is_proved(rule: str) -> None:
     (opinion,) = opinions(tail_copy(), (rule,), budget=3600)
     assert opinion.status == "proved"

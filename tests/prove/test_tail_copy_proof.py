@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("z3")
 
 from attempts import attempt, breaks, design, open_ends
+from kvsan.checker.prove.prove import prove
+from kvsan.checker.prove.system import system
 from kvsan.checker.report.proof import as_json, as_text
 from kvsan.spec.designs.catalog import TAIL_COPY
 
@@ -86,6 +88,15 @@ def test_a_step_that_no_state_enables_is_not_called_proved_in_silence() -> None:
     proof = attempt("tail_copy", "grow_tail")  # three tokens of prompt leave room for one: no new block
     assert proof.never == ["grow_tail"]
     assert "never         grow_tail" in as_text(proof, "")
+
+
+@pytest.mark.slow
+def test_two_processes_find_what_one_finds() -> None:
+    made = system(design("tail_copy"), {}, SCOPE)
+    names = ("append_in_place", "grow_tail")
+    one, two = (prove(made, names, explore=False, processes=n) for n in (1, 2))
+    assert [(r.rule, r.action, r.status) for r in one.results] == [(r.rule, r.action, r.status) for r in two.results]
+    assert len({r.action for r in two.results}) == 2
 
 
 @pytest.mark.slow
