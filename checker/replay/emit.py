@@ -125,11 +125,6 @@ class Machine:
         self.fuzzy[sort][member] |= bits
         self._any[0] = 1
 
-    def blur_variable(self, name: str, bits: int) -> None:
-        """The same for a variable that no sort indexes."""
-        self.fuzzy[""][self.slots[name]] |= bits
-        self._any[0] = 1
-
     def still_fuzzy(self) -> bool:
         """Whether any member still is; if none is, events run their plain code again. Looks at every member."""
         self._any[0] = int(any(map(any, self.fuzzy.values())))

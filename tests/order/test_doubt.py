@@ -96,6 +96,16 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
           part("x", 1, 1, "t"), *after("t", "u"), part("y", 2, 0, "u"),
           {"ev": "unmap", "branch": "a", "pos": 0, "block": 1}, own(1)[1], {"ev": "wait", "event": "e", "stream": "v"},
           {**read(2), "op": "z", "stream": "v"}], [(UNWRITTEN, 18)]),
+    "a short read looks at the slots that it reads alone":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, read(4),
+          *after("s", "t"), part("x", 1, 1, "t"), {**read(1), "op": "q"}, {**read(4), "op": "z"}], [(UNWRITTEN, 14)]),
+    "nor does a short read stand for a long one":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
+          read(4), {**read(1), "op": "q"}, part("x", 2, 0, "t")], [(RACE, 13)]),
+    "reads that are not ordered are kept side by side":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
+          {**read(4), "stream": "t"}, {**read(2), "op": "p"}, {**read(3), "op": "q"}, part("x", 2, 1, "s")],
+         [(RACE, 14)]),
 }  # fmt: skip
 
 
