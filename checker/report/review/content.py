@@ -106,5 +106,5 @@ def _unproved(m: Material) -> Iterator[str]:
         yield f"The start {fact['step']} breaks the fact `{fact['fact']}`."
     if m.proof["never_enabled"]:
         yield f"The sizes of the proof never enable {', '.join(m.proof['never_enabled'])}: of these it says nothing."
-    yield f"The proof is for {settings(m.proof['fixed'])}, with no decision taken wrong; other sizes are not proved."
+    yield f"The proof is for {settings(m.proof['fixed'])}, with no decision taken wrong; other settings are not proved."
     yield "The proof leaves out how large a counter may grow, and lints."
