@@ -93,6 +93,8 @@ class CarefulWriter(FunctionWriter):
         for key, part in zip(variable.keys, index, strict=False):
             if isinstance(key, ir.SortType):
                 found = True
+                if key.name == "Pool" and isinstance(variable.value, ir.BoolType):
+                    continue  # what is doubted of a pool are its counts
                 whole = _substitute(part, bound)
                 open_name = any(isinstance(e, ir.Name) and e.name in bound for e in every(whole))
                 yield f"ORALL(F_{key.name})" if open_name else f"F_{key.name}[{self._plain(whole)}]"

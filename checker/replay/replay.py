@@ -258,7 +258,11 @@ def sort_of(kind: ir.Type) -> str | None:
 
 def moves_queues(spec: ir.Spec) -> frozenset[str]:
     """The events that change what is counted per pool."""
-    counts = {v.name for v in spec.variables.values() if v.keys and v.keys[0] == ir.SortType("Pool")}
+    counts = {
+        v.name
+        for v in spec.variables.values()
+        if v.keys and v.keys[0] == ir.SortType("Pool") and not isinstance(v.value, ir.BoolType)
+    }
     return frozenset(
         event.name
         for event in spec.of_kind("event", "settling")

@@ -106,6 +106,8 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
         ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
           {**read(4), "stream": "t"}, {**read(2), "op": "p"}, {**read(3), "op": "q"}, part("x", 2, 1, "s")],
          [(RACE, 14)]),
+    "a copy of unknown contents races as any other":
+        ([MID_RUN, part("w", 1, 0, "s"), {**copy(1, 2), "op": "c"}, part("x", 2, 1, "t")], [("copy_precedes_use", 4)]),
 }  # fmt: skip
 
 
