@@ -2,7 +2,7 @@
 
     python tests/bench/scopes.py [SECONDS] [DESIGN...]     rows to standard output; a search ends after SECONDS
 
-Seconds are those of the search on one core of the machine at hand; compiling comes on top, once. Counts are exact.
+Seconds are those of the search on the cores of the machine at hand; compiling comes on top, once. Counts are exact.
 """
 
 from __future__ import annotations
