@@ -8,9 +8,9 @@ layout   where each variable lies in the words of a state; `packed` goes between
 emit     the step functions as text: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
 machine  the language of that text, made into machine code by LLVM
 symmetry the symmetry that a model has, or what breaks it
-canon    one state for each orbit under renaming of blocks and branches; `raw` reads and writes entries
+canon    one state for each orbit under renaming: `colours` for branches, `sorting` for blocks; `raw` reads entries
 module   the machine code, kept between runs
-search   the search: levels, limits, statistics
+search   the search: levels, limits, statistics; `pieces` of a level in several threads, `store` of all states
 path     the way to a state, found again
 replay   a way performed on whole states by the interpreter
 log      a way as a log in the trace format; `itf` for viewers of state machines, `sequence` as a diagram

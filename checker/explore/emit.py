@@ -43,9 +43,11 @@ def mark(fail_at, fail_code, k, at, code):
 BATCH = 256
 """Successors stored at once, at least."""
 MOST_CHUNK = 4096
+"""States that a thread expands before it stores what they lead to, at most."""
 AHEAD = 4
 """How many states before its turn the halves of one are called into the cache."""
 ROOM = 1 << 28
+"""Bytes for the successors of a chunk, at most."""
 
 
 @dataclass(frozen=True)

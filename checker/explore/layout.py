@@ -67,8 +67,8 @@ class Layout:
     def cut(self) -> int:
         """How many words of a state a search keeps apart from the others, 0 where it keeps rows whole.
 
-        A wide row is two numbers, of its halves: many states share a half. That takes a third to a half of the memory,
-        and two lookups more.
+        A wide row is two numbers, of its halves: many states share a half. That takes less memory (SCOPES.md tells the
+        bytes a state), and two lookups more.
         """
         return (self.words + 1) // 2 if self.words > LINE else 0
 

@@ -76,9 +76,10 @@ def told(row: Row, found: Exploration, compiled: float) -> str:
     """A line of the table."""
     fits = next((name for most, name in ((60, "a minute"), (600, "ten minutes")) if found.seconds <= most), "an hour")
     fits = f"no: {found.stopped}" if found.stopped else fits
+    size = f"{found.bytes / found.states:.0f}" if found.states >= 1_000_000 else ""
     cells = [
         f"`{row.design}`", row.what, found.symmetry, f"{found.states:,}", f"{found.transitions:,}", str(found.depth),
-        f"{found.seconds:.1f}", f"{compiled:.0f}", f"{found.bytes / max(1, found.states):.0f}", fits,
+        f"{found.seconds:.1f}", f"{compiled:.0f}", size, fits,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
