@@ -8,9 +8,8 @@ analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
 witness    a log in which a race goes wrong
 schedule   where in it each launch happens
+spread     launches whose events are spread over the log
 
 What we chose: happens-before by vector clocks over timelines, judged at each launch against the accesses that still
-matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps. A launch
-whose events are spread over the log, with other work of its stream between them, would change our mind about judging
-each event at once.
+matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps.
 """

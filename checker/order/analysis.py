@@ -177,8 +177,8 @@ class Order:
         point = self.fresh.get(op if thread is None else (thread, op))
         if point is None:
             clocks.launch(thread, op, e.stream)
-        else:
-            clocks.here = point
+        elif point is not clocks.here:
+            clocks.go_on(point)
         lo, hi = e.slots
         if b != NONE:  # the hot path of most logs
             self.judge.write(b, lo, hi, self.line, op)
@@ -192,8 +192,8 @@ class Order:
         point = self.fresh.get(op if thread is None else (thread, op))
         if point is None:
             clocks.launch(thread, op, e.stream)
-        else:
-            clocks.here = point
+        elif point is not clocks.here:
+            clocks.go_on(point)
         if r != NONE:
             self.judge.attend(r, e.upto, self.line, op)
         elif e.block is not None:

@@ -57,12 +57,14 @@ class Point(NamedTuple):
 
 
 class Op:
-    """A launch that may still run."""
+    """A launch that may still run. line, apart: what `spread` notes of it: where it begins, and whether what it shows
+    from here on is apart from that."""
 
-    __slots__ = ("done", "point")
+    __slots__ = ("apart", "done", "line", "point")
 
     def __init__(self, point: Point) -> None:
         self.point, self.done = point, False
+        self.line, self.apart = 0, False
 
 
 class Clocks:
@@ -71,7 +73,8 @@ class Clocks:
     fresh: where the launch of an op is (by thread and op where a thread is named), as long as no thread has learned
     anything: until then the id names that launch. waited: stream, thread and their timelines of the latest launch,
     where the thread waited for it and did nothing else since. legacy: the stream that joins all others, CUDA's legacy
-    default, where there is one. one_thread: the log names no other.
+    default, where there is one. one_thread: the log names no other. mixed: events of some launch had accesses of others
+    between them. spread: something may have been ordered behind a launch before the log had shown all of it.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -90,6 +93,7 @@ class Clocks:
         self.waited: tuple[Hashable, Hashable, Timeline, Timeline] | None = None
         self.only = self.thread(None) if one_thread else None
         self.here: Here = (0, 0, {})
+        self.mixed = self.spread = False
 
     # --- timelines ----------------------------------------------------------------------------------------------------
 
@@ -187,15 +191,30 @@ class Clocks:
                 host.learn(lane.number, lane.count, lane.known)
                 lane.heard = (host.number, host.version, host.count)  # and knows itself the rest of what the host knows
             return
-        running = self.ops.get(op)
+        running, name = self.ops.get(op), op if thread is None else (thread, op)
         if running is None or running.done or host.known.get(running.point.number, 0) >= running.point.upto:
             lane = self._apart(host) if stream is None else self.stream(stream)
             self._enqueue(lane, host)
             lane.shared = True
             running = self._keep(op, Op(Point(lane.number, lane.count, lane.known)))
-        point = running.point
-        self.here = (point.number, point.upto, point.known)
-        self.fresh[op if thread is None else (thread, op)] = self.here
+            self.fresh[name] = self.here = (lane.number, lane.count, lane.known)
+        elif name in self.fresh:
+            self.go_on(self.fresh[name])
+        else:  # since then a thread has learned something
+            number, upto, known = running.point
+            self.fresh[name] = self.here = (number, upto, known)
+            self.spread = True
+
+    def go_on(self, point: Here) -> None:
+        """More of a launch, whose place is among the fresh ones.
+
+        What comes after it is what was put on its timeline since then, or on the legacy stream, and what came after
+        that: no thread has learned anything.
+        """
+        if point is not self.here:
+            self.here, self.mixed = point, True
+            if self.legacy is not None or self.timelines[point[0]].count != point[1]:
+                self.spread = True
 
     def _follow(self, host: Timeline, lane: Timeline) -> None:
         """The thread waited for the launch that it alone put behind what it knew: it learns one count, no more."""
@@ -213,7 +232,6 @@ class Clocks:
 
     def _sweep(self) -> None:
         """Forget the ops that every thread knows complete. Who hears of one later still learns all that it knew."""
-        self.fresh.clear()
         hosts = list(self.threads.values())
         for op, running in list(self.ops.items()):
             number, count, known = running.point

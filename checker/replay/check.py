@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any  # dict events, as an engine's test writes them
 
 import msgspec
+from kvsan.checker.order.analysis import Order
+from kvsan.checker.order.spread import Spread, Survey, Until
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces.read import Gap, Log, LogProblem, open_log
 
@@ -84,6 +87,7 @@ class Check:
         self.segments: tuple[tuple[str, int], ...] = ()
         self.events, self.last_line = 0, 1
         self.gaps: list[Gap] = []
+        self.spread: Spread | None = None
 
     def outcome(self) -> Outcome:
         header = self.log.header
@@ -95,30 +99,48 @@ class Check:
 
         one_thread = self.order and not names_threads(self.log)
 
-        def fresh() -> Replay:
-            return Replay(header, recorded, occurring, one_thread=one_thread, with_order=self.order)
+        def fresh(hears: Callable[..., Order] = Order) -> Replay:
+            return Replay(header, recorded, occurring, one_thread=one_thread, with_order=self.order, hears=hears)
 
+        again: Callable[[], Replay] = fresh
         replay = fresh()
         for name in self.require:
             if name != "all":
                 known(name, replay.rules, "rule")
         try:
             with without_collections():
-                for batch in self._batches(count=True):
-                    replay.perform(batch)
-                    if self.progress:
-                        self.progress(self.events, self.last_line)
+                self._perform(replay)
+                if replay.spread:
+                    again = self._survey(fresh)
+                    replay = again()
+                    self._perform(replay)
         except KeyboardInterrupt:
             if not self.interruptible:
                 raise
             self.interrupted = True
+            if replay.spread:
+                replay.findings[:] = [f for f in replay.findings if f.told is None]
         replay.finish()
         self.gaps = replay.gaps
         self.events -= len(self.gaps)
         problem, self.segments = self.log.problem, self.log.segments
         findings = [*replay.findings, *replay.lints]
-        explained = explain(sorted(findings, key=lambda f: f.violation.line), fresh, lambda: self._batches(count=False))
+        explained = explain(sorted(findings, key=lambda f: f.violation.line), again, lambda: self._batches(count=False))
         return self._judge(replay, explained, occurring, recorded, problem)
+
+    def _survey(self, fresh: Callable[..., Replay]) -> Callable[[], Replay]:
+        """Makes replays that judge the order of launches which are spread over the log."""
+        self.spread = Spread()
+        self._perform(fresh(partial(Survey, self.spread)))
+        return partial(fresh, partial(Until, self.spread))
+
+    def _perform(self, replay: Replay) -> None:
+        """All of the log, or up to where it shows that it has to be read in another way."""
+        self.events, self.last_line = 0, 1
+        for batch in self._batches(count=True):
+            replay.perform(batch)
+            if self.progress:
+                self.progress(self.events, self.last_line)
 
     def _batches(self, count: bool) -> Iterator[list[tuple[int, Any]]]:
         for batch in self.log.batches():
@@ -192,6 +214,8 @@ class Check:
         ]
         if self.interrupted:
             reasons.append(f"the check was interrupted after line {self.last_line}")
+        if self.spread is not None and self.spread.begins:
+            reasons.append(self.spread.reason)
         if problem is not None:
             reasons.append(f"the log breaks off after line {self.last_line}: {problem.what}")
         wanted = replay.rules if "all" in self.require else self.require

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, cast  # rendered values of any sort
@@ -55,7 +55,7 @@ class Replay:
     """One pass over one log. `perform` performs its events; `findings` and `lints` collect what they broke.
 
     recorded / occurring: what the log can show, see `recorded.unknown_variables`. one_thread: no event names one.
-    with_order: the order of device work is judged, too.
+    with_order: the order of device work is judged, too, by what `hears` makes.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class Replay:
         spec: ir.Spec | None = None,
         one_thread: bool = False,
         with_order: bool = True,
+        hears: Callable[..., Order] = Order,
     ) -> None:
-        self.one_thread, self.with_order = one_thread, with_order
+        self.one_thread, self.with_order, self.hears = one_thread, with_order, hears
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
         self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
@@ -81,6 +82,7 @@ class Replay:
         self.bad_lengths: set[int] = set()
         self.performed: set[type] = set()
         self.gaps: list[Gap] = []
+        self.was_spread = False
         self._begin(header.started == "mid_run")
 
     def _begin(self, unknown_past: bool) -> None:
@@ -91,7 +93,7 @@ class Replay:
         self.failures = self.machine.failures
         self.bad_lengths.clear()
         unreliable = self.machine.unreliable
-        self.order = Order(
+        self.order = self.hears(
             self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths, self.one_thread
         )
         if not self.with_order:
@@ -103,7 +105,13 @@ class Replay:
         """Events are missing: what was known before is void."""
         self.gaps.append(gap)
         self._tally()
+        self.was_spread = self.spread
         self._begin(unknown_past=True)
+
+    @property
+    def spread(self) -> bool:
+        """A launch whose events are spread may have been misjudged, see `order.spread`."""
+        return self.was_spread or self.order.clocks.spread
 
     def perform(self, batch: Sequence[tuple[int, ev.Event | Gap]]) -> None:
         """The hot loop."""

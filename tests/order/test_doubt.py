@@ -76,10 +76,6 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
     "a preempted branch's reads are remembered":
         ([HEADER, ADMIT, *own(1), write(1), read(), {"ev": "preempt", "branch": "a"}, {"ev": "free", "block": 1},
           *own(1), write(1, "t")], [(REUSED, 11)]),
-    "a launch that goes on after a later one does not hide that":
-        ([HEADER, ADMIT, *own(1), {"ev": "alloc", "block": 2, "branch": "a"}, part("a", 2, 0, "s"), RECORD,
-          part("b", 1, 1, "s"), part("a", 1, 0, "s"), {"ev": "wait", "event": "e", "stream": "t"},
-          {**read(2), "stream": "t"}], [(UNWRITTEN, 11)]),
     "one write that comes after the first of two comes not after the second":
         ([{**HEADER, "block_size": 4}, {**ADMIT, "tokens": 3}, *own(1), part("a", 1, 0, "s"), RECORD,
           part("d", 1, 1, "s"), part("b", 1, 2, "t"), {"ev": "record", "event": "f", "stream": "t"},
