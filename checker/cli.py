@@ -181,12 +181,13 @@ def explore(
 @app.command(
     epilog="""\b
 Examples:
-  kvsan mutants tail_copy                              the catalog, and every require dropped in every named scope
+  kvsan mutants tail_copy                              the catalog, and every require dropped in named scopes
   kvsan mutants paged_cow --no-guards
   kvsan mutants my_design.py --set blocks=3            guards dropped in this scope only
 
 \b
-Exit code: 0 as the catalog says, 1 a difference, 2 bad usage, 3 UNKNOWN (a limit was reached)."""
+Exit code: 0 as the catalog says, 1 a difference or a guard that nothing explains, 2 bad usage, 3 UNKNOWN (a limit
+was reached)."""
 )
 def mutants(
     design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],

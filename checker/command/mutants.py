@@ -13,6 +13,7 @@ from kvsan.checker.explore.mutants import DEFAULT, Caught, Verdict, catch, witho
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.checker.prove.system import with_facts
+from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -21,6 +22,15 @@ from .sink import Color, Sink
 from .usage import Refused
 
 DIFFERS, UNKNOWN = 1, 3
+ANSWERS = {
+    "caught": "caught",
+    "fact": "caught by a fact",
+    "redundant": "redundant",
+    "choice": "of choice",
+    "unnoticed": "unnoticed",
+    "unknown": "unknown",
+}
+"""What the last line calls them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,8 @@ class Request:
 
 
 def run(request: Request) -> int:
-    """Search and report. Returns the exit code: 1 where a mutant is not caught as the catalog says. Raises Refused."""
+    """Search and report. Returns the exit code: 1 where a mutant is not caught as the catalog says, or nothing says
+    what a guard is there for. Raises Refused."""
     if request.symmetry not in SYMMETRIES:
         raise Refused(f"--symmetry {request.symmetry}: known are {', '.join(SYMMETRIES)}")
     limits = Limits(request.limit_states)
@@ -47,7 +58,7 @@ def run(request: Request) -> int:
         scopes = scopes_of(design, request) if request.guards else []
         with Line(f"mutants of {design.name}", request.quiet) as line:
             caught = catch(design, request.symmetry, limits, line.tell)
-            dropped = _guards_off(design, scopes, request, limits, line.tell) if scopes else []
+            dropped = guards_off(design, scopes, request, limits, line.tell) if scopes else []
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
@@ -58,26 +69,27 @@ def run(request: Request) -> int:
     return exit_code(caught, dropped)
 
 
-def _guards_off(
+def guards_off(
     design: Design, scopes: list[tuple[str, Scoped]], request: Request, limits: Limits, tell: Callable[[str], None]
 ) -> list[Verdict]:
     """What the guards are there for, by the rules and by the facts beside the design."""
-    facts = with_facts(request.design).spec.of_kind("auxiliary")
+    facts = with_facts(request.design).spec.of_kind("auxiliary", "counted")
     return without_guards(design, scopes, request.symmetry, limits, tell, facts)
 
 
 def scopes_of(design: Design, request: Request) -> list[tuple[str, Scoped]]:
-    """Where guards are dropped: the scope that was asked for, else the default one and every named one."""
+    """Where guards are dropped: the scope that was asked for, else those of the catalog, else all that have a name."""
     if request.scope or request.settings:
         name = " ".join((request.scope, *request.settings)).strip()
         return [(name, scoped(design, changes(request.settings), request.scope))]
-    return [(name or DEFAULT, scoped(design, scope=name)) for name in ("", *design.scopes)]
+    chosen = DESIGNS[design.name].drop_in if design.name in DESIGNS else ()
+    return [(name or DEFAULT, scoped(design, scope=name)) for name in chosen or ("", *design.scopes)]
 
 
 def exit_code(caught: Sequence[Caught], dropped: Sequence[Verdict]) -> int:
-    if not all(c.agrees for c in caught):
+    if not all(c.agrees for c in caught) or not all(v.explained for v in dropped):
         return DIFFERS
-    return UNKNOWN if any(v.drop.result == "unknown" for v in dropped) else 0
+    return UNKNOWN if any(v.answer == "unknown" for v in dropped) else 0
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -118,27 +130,30 @@ def _guards(dropped: Sequence[Verdict]) -> Iterator[str]:
             action = v.drop.guard.action
             yield f"{action}  {v.drop.guard.place.rpartition(':')[0]}"
         yield f"  {v.drop.guard.span.line:>4}  {v.drop.guard.text}"
-        yield f"        {_said(v)}"
-    counts = {r: sum(v.drop.result == r for v in dropped) for r in ("caught", "redundant", "unnoticed", "unknown")}
-    yield ", ".join(f"{n} {r}" for r, n in counts.items() if n)
+        yield f"        {said(v)}"
+    counts = {word: sum(v.answer == answer for v in dropped) for answer, word in ANSWERS.items()}
+    yield ", ".join(f"{n} {word}" for word, n in counts.items() if n)
 
 
-def _said(v: Verdict) -> str:
+def said(v: Verdict) -> str:
     drop = v.drop
     match drop.result:
         case "caught":
             assert drop.finding is not None
-            return f"caught by {drop.finding.rule} after {len(drop.finding.steps)} steps, scope {v.scope}"
+            wrong = "" if v.explained else "; CALLED A CHOICE"
+            return f"caught by {drop.finding.rule} after {len(drop.finding.steps)} steps, scope {v.scope}{wrong}"
         case "redundant":
             idle = f", by {drop.more_transitions:,} more transitions in {v.scope}" if drop.more_transitions else ""
             return f"redundant: the same states in {', '.join(v.searched)}{idle}"
         case "unknown":
             return f"unknown: a limit was reached after {drop.states:,} states, scope {v.scope}"
         case _:
+            why = f"a choice: {drop.guard.choice}; " if drop.guard.choice else ""
+            if drop.fact:
+                why = f"caught by the fact {drop.fact} after {len(drop.first)} steps; "
             new = f"{drop.more_states:,} more states and {drop.more_transitions:,} more transitions"
             way = f"; first {', '.join(s.text for s in drop.first)}" if drop.first else ""
-            fact = f"; against the fact {drop.fact}" if drop.fact else ""
-            return f"unnoticed by every rule and lint: {new}, scope {v.scope}{way}{fact}"
+            return f"{why}unnoticed by every rule and lint: {new}, scope {v.scope}{way}"
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -172,6 +187,8 @@ def _guard(v: Verdict) -> dict[str, Any]:
         "guard": drop.guard.text,
         "at": drop.guard.place,
         "result": drop.result,
+        "answer": v.answer,
+        "choice": drop.guard.choice,
         "rule": drop.finding.rule if drop.finding else "",
         "way": [s.text for s in (drop.finding.steps if drop.finding else drop.first)],
         "scope": v.scope,

@@ -19,6 +19,7 @@ from kvsan.checker.explore.explore import Finding, Prepared, confirmed, finding_
 from kvsan.checker.explore.model import Start, model, starts
 from kvsan.checker.explore.module import Module, build
 from kvsan.checker.explore.path import codes_to
+from kvsan.checker.explore.recount import count, variable_of
 from kvsan.checker.explore.replay import Step, perform
 from kvsan.checker.explore.search import STOPPING, UNLIMITED, Failure, Limits, Search, search
 from kvsan.checker.explore.symmetry import symmetry as strongest
@@ -38,12 +39,14 @@ class Broken(BadDesign):
 
 @dataclass(frozen=True)
 class Guard:
-    """One `require` of an action; number counts from 1 through the whole design."""
+    """One `require` of an action; number counts from 1 through the whole design. choice: what it says of itself where
+    no rule needs it."""
 
     number: int
     action: str
     text: str
     span: Span
+    choice: str = ""
 
     @property
     def place(self) -> str:
@@ -74,12 +77,14 @@ class Drop:
 def guards(spec: ir.Spec) -> tuple[Guard, ...]:
     """Every `require` of the actions, in source order."""
     found = [
-        (action.name, statement.condition.span)
+        (action.name, statement)
         for action in spec.of_kind("action")
         for statement in action.body
         if isinstance(statement, ir.Require)
     ]
-    return tuple(Guard(n, name, _text(span), span) for n, (name, span) in enumerate(found, 1))
+    return tuple(
+        Guard(n, name, _text(r.condition.span), r.condition.span, r.choice) for n, (name, r) in enumerate(found, 1)
+    )
 
 
 def _text(span: Span) -> str:
@@ -178,6 +183,8 @@ def _contradicts(prepared: Prepared, fact: ir.Step, state: Plain) -> bool:
     sizes, variables = prepared.scoped.sizes, prepared.design.spec.variables
     assert fact.value is not None
     whole = {**prepared.scoped.constants, **state}
+    if fact.kind == "counted":
+        return count(fact, variables, sizes, whole) != state.get(variable_of(fact), {})
     for values in product(*(range(size_of(p.type, sizes)) for p in fact.params)):
         body = fact.value
         for param, value in zip(fact.params, values, strict=True):

@@ -67,6 +67,19 @@ class Verdict:
     scope: str
     searched: tuple[str, ...]
 
+    @property
+    def answer(self) -> str:
+        """The result; of what no rule notices: `fact` where it is against a known one, else `choice` where the guard
+        says so itself."""
+        if self.drop.result != "unnoticed":
+            return self.drop.result
+        return "fact" if self.drop.fact else "choice" if self.drop.guard.choice else "unnoticed"
+
+    @property
+    def explained(self) -> bool:
+        """It is known what the guard is there for, and it does not call itself a choice where a rule needs it."""
+        return self.answer != "unnoticed" and not (self.answer == "caught" and self.drop.guard.choice)
+
 
 def catch(
     design: Design, symmetry: str = "full", limits: Limits = UNLIMITED, tell: Tell = lambda _: None

@@ -24,7 +24,8 @@ class Design:
     """module, state: where its specification is. settings: its default scope. scopes: what named scopes change.
 
     pending: the helper that says whether something of a branch has begun and not ended. fair: the actions that the
-    engine or the device takes of itself once they are possible; requests come and end as their clients like."""
+    engine or the device takes of itself once they are possible; requests come and end as their clients like.
+    drop_in: the scopes in which guards are dropped, one after the other ('': the default); none: in all of them."""
 
     name: str
     module: str
@@ -35,6 +36,7 @@ class Design:
     mutants: tuple[Mutant, ...] = ()
     pending: str = ""
     fair: tuple[str, ...] = ()
+    drop_in: tuple[str, ...] = ()
 
     def at(self, scope: str = "", **changes: int | bool | str) -> dict[str, int | bool | str]:
         """The settings of a named scope ('': the default), with changes. Raises KeyError for an unknown name."""
@@ -144,6 +146,7 @@ PREFIX_APPEND_ONLY = Design(
     {
         "full_prompt": {"prompt": 4, "positions": 3},
         "three_blocks": {"blocks": 3},
+        "two_hits": {"blocks": 6, "block_size": 1, "positions": 3},
     },
     (
         Mutant("hit_not_held", "entry_is_held", 8, ""),
@@ -159,6 +162,7 @@ PREFIX_APPEND_ONLY = Design(
     ),
     pending="work_is_pending",
     fair=("find_block", "take_block", "schedule_prefill", "finish_step", "learn_late"),
+    drop_in=("three_blocks", "full_prompt", "two_hits"),
 )
 
 SPECULATIVE = Design(

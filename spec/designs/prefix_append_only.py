@@ -314,7 +314,10 @@ def end_request(s: PrefixAppendOnly, r: Branch) -> None:
 @action
 def learn_late(s: PrefixAppendOnly, r: Branch) -> None:
     """The host has seen the step of a request complete that is gone."""
-    require(s.phase[r] == OUT and s.running[STEP_WORK, r])
+    require(
+        s.phase[r] == OUT, "the host looks at the step of a request where it waits for it; on one stream it need not"
+    )
+    require(s.running[STEP_WORK, r])
 
     learn(s, STEP_WORK, r)
 

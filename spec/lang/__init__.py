@@ -27,6 +27,7 @@ Statements
     s.v[i] = e    s.v[i, j] += e    s.x = e  also -= |= &=, and tuple assignment (the values are read first)
     if / elif / else        for k in row(s.v, i)        for k in members(Block, s)     (settling, initial, ghosts)
     require(c)   obey(rule, c, "text {name}")   advise(lint, c, "...")   reset(s, b)   event_or_helper(s, ...)   pass
+    require(c, "why")                        a guard that no rule needs
 
 Expressions
     names, naturals, True, False, None, choices; s.x, s.v[i]; and or not; == != < <= > >= (chains too); is None

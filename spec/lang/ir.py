@@ -339,8 +339,11 @@ class Reset:
 
 @dataclass(frozen=True)
 class Require:
+    """A guard. choice: why it is there, where no rule needs it."""
+
     condition: Expr
     span: Span = _span()
+    choice: str = ""
 
 
 @dataclass(frozen=True)

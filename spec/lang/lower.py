@@ -112,8 +112,8 @@ def _statement(statement: ir.Stmt, frame: Frame, out: list[ir.Stmt]) -> None:
             out.append(replace(statement, condition=condition, names=names, via=frame.via, number=number))
         case ir.Reset(entity=entity):
             out.append(replace(statement, entity=_expr(entity, frame, out)))
-        case ir.Require(condition, span):
-            out.append(ir.Require(_expr(condition, frame, out), span))
+        case ir.Require(condition=condition):
+            out.append(replace(statement, condition=_expr(condition, frame, out)))
         case ir.CallStmt(name, arguments, span):
             callee = frame.steps[name]
             values = _bind(callee, arguments, frame, out, out)

@@ -350,18 +350,33 @@ def _require(env: Env, call: ast.Call, body: Body, top: bool) -> Env:
             "docstring, guards, effects, in this order",
             "move it above the first effect, or split the action in two",
         )
-    if len(call.args) != 1 or call.keywords:
+    if not 1 <= len(call.args) <= 2 or call.keywords:
         env.error(
             "wrong-arity",
-            "`require` takes one condition",
+            "`require` takes one condition, and a reason where no rule needs it",
             call,
-            "require(cond)",
+            'require(cond) or require(cond, "why")',
             "write one `require` for each condition",
         )
         return env
     test = condition(env, call.args[0])
-    body.statements.append(ir.Require(test, env.span(call)))
+    choice = _choice(env, call.args[1]) if len(call.args) == 2 else ""
+    body.statements.append(ir.Require(test, env.span(call), choice))
     return env.knowing(present_if(test, True))
+
+
+def _choice(env: Env, node: ast.expr) -> str:
+    """Why a guard is there that no rule needs."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
+        return node.value
+    env.error(
+        "bad-reason",
+        "the reason of a guard is a literal string",
+        node,
+        'require(cond, "why")',
+        "write one `require` for each condition",
+    )
+    return ""
 
 
 def _obey(env: Env, call: ast.Call, body: Body, word: str) -> None:

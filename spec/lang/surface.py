@@ -369,8 +369,11 @@ def judged(step: Callable[..., object], *arguments: object) -> list[Judgement]:
         _judgements.pop()
 
 
-def require(condition: bool) -> None:
-    """A guard: false means that the step is not enabled here. Stands before every effect."""
+def require(condition: bool, choice: str = "") -> None:
+    """A guard: false means that the step is not enabled here. Stands before every effect.
+
+    choice: for a guard that no rule needs, a sentence that says what it is there for.
+    """
     if not condition:
         raise NotEnabled
 

@@ -12,7 +12,6 @@ from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.mutants import without_guards
 from kvsan.checker.explore.packed import pack
 from kvsan.checker.explore.search import Limits
-from kvsan.checker.prove.system import with_facts
 from kvsan.spec.lang.interpret import Plain, run
 from kvsan.spec.lang.symbolic import functional
 
@@ -163,31 +162,3 @@ def test_what_a_step_breaks_after_it_left_its_domain_is_not_told() -> None:
     (found,) = drops(design, scoped(design, scope="two_branches"), only={number})
     assert found.finding is not None
     assert (found.finding.rule, found.finding.kind) == ("defined", "undefined")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "scope", "against"),
-    [
-        # the target of a pending copy is lost: nothing settles here, so that no leak shows
-        ("tail_copy", "two_branches", {"append_in_place": "copy_has_ends", "start_copy": "held_is_owned"}),
-        (
-            "prefix_append_only",
-            "three_blocks",
-            {
-                "find_block": "entries_reach_tokens",
-                "take_block": "entries_reach_tokens",
-                "append_in_new_block": "prompt_is_had",
-                "end_request": "",  # of one that is not there: the machine settles early, and finds its blocks owned
-                "learn_late": "",  # of a step that still runs: on its one stream nothing needs to know
-            },
-        ),
-    ],
-)
-def test_what_no_rule_notices_may_be_against_a_fact(name: str, scope: str, against: dict[str, str]) -> None:
-    """The first guard of each of these actions."""
-    design = find(name)
-    first = {g.action: g.number for g in reversed(guards(design.spec))}
-    chosen, facts = scoped(design, scope=scope), with_facts(name).spec.of_kind("auxiliary")
-    found = drops(design, chosen, only={first[action] for action in against}, facts=facts)
-    assert {d.guard.action: (d.result, d.fact) for d in found} == {a: ("unnoticed", f) for a, f in against.items()}

@@ -70,7 +70,7 @@ def test_a_mutant_has_its_form_for_programs(caught: list[Caught]) -> None:
 
 
 def test_each_require_of_a_users_design_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(Request(str(MACHINE), settings=("branches=2", "blocks=4"), quiet=True)) == 0
+    assert run(Request(str(MACHINE), settings=("branches=2", "blocks=4"), quiet=True)) == 1
     said = capsys.readouterr().out
     assert said.startswith("no mutants\n\neach require dropped in turn\ncancel  ")
     assert "s.phase[r] == IDLE\n        caught by exclusive_write after 2 steps, scope branches=2 blocks=4\n" in said
@@ -85,16 +85,3 @@ def test_every_mutant_of_the_catalog_is_caught_as_it_says(name: str) -> None:
     caught = catch(find(name))
     assert [(c.name, c.rule, c.steps) for c in caught] == [(m.name, m.rule, m.steps) for m in DESIGNS[name].mutants]
     assert all(c.agrees for c in caught)
-
-
-@pytest.mark.slow
-def test_no_guard_of_the_reference_machine_is_without_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(Request("tail_copy", json=True, quiet=True)) == 0
-    found = json.loads(capsys.readouterr().out)["guards"]
-    unnoticed = {(g["action"], g["guard"]): g["fact"] for g in found if g["result"] == "unnoticed"}
-    assert unnoticed == {  # the block of a copy is lost; nothing settles, so no leak shows
-        ("append_in_place", "can_append(s, r)"): "copy_has_ends",
-        ("start_copy", "can_append(s, r)"): "held_is_owned",
-    }
-    redundant = {(g["action"], g["guard"]) for g in found if g["result"] == "redundant"}
-    assert redundant == {("cancel_branch", "s.alive[r]")}  # it ends nothing
