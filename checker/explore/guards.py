@@ -30,7 +30,6 @@ from kvsan.spec.lang.symbolic import Sizes, predicate, size_of
 
 DROPPED = "dropped"
 """The variable; 0 drops nothing."""
-BEYOND = 1 << 62
 
 
 class Broken(BadDesign):
@@ -196,10 +195,10 @@ def _contradicts(prepared: Prepared, fact: ir.Step, state: Plain) -> bool:
 
 
 def _finding(off: Prepared, right: Search, found: Search) -> Finding | None:
-    """What fails first; a lint only where nothing else does, and where the design itself fails it later or never."""
-    judges, usual = off.generated.judges, {f.judge: f.depth for f in right.failures}
+    """What fails first; a lint only where nothing else does, and where the design itself never fails it."""
+    judges, usual = off.generated.judges, {f.judge for f in right.failures}
     hard = [f for f in found.failures if judges[f.judge].kind in STOPPING]
-    soft = [f for f in found.failures if judges[f.judge].kind == "lint" and f.depth < usual.get(f.judge, BEYOND)]
+    soft = [f for f in found.failures if judges[f.judge].kind == "lint" and f.judge not in usual]
     told = (finding_of(off, found, f, judges[f.judge]) for f in (*hard, *soft))
     return next((f for f in told if confirmed(f)), None)
 

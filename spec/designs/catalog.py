@@ -269,6 +269,8 @@ TRANSFERS = Design(
         "full_prompt": {"branches": 1, "blocks": 1, "positions": 1, "block_size": 1, "prompt": 1},
         "several_handles": {"branches": 1, "blocks": 2},
         "two_tiers": {"branches": 1, "tier_blocks": 1},
+        "one_token": {"branches": 1, "tier_blocks": 1, "prompt": 1},
+        "two_stores": {"branches": 1, "holders": 2, "tier_blocks": 1},
         "tiers_raced": {"blocks": 4, "holders": 2, "tier_blocks": 1},
         "two_transfers": {"blocks": 4, "holders": 2},
     },
@@ -311,6 +313,7 @@ TRANSFERS = Design(
         "fail_handle",
         "time_out",
     ),
+    drop_in=("full_prompt", "one_block", "one_token", "several_handles", "two_tiers", "two_stores", ""),
 )
 
 PREFIX_COW = Design(

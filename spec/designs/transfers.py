@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from kvsan.spec.lang.surface import (
     action,
+    auxiliary,
+    counted,
     empty,
     excess,
     initial,
@@ -283,7 +285,7 @@ def claim_store(s: Transfers, r: Branch, h: Holder) -> None:
 def launch_store(s: Transfers, h: Holder, c: Block) -> None:
     """The worker copies the block to the second tier."""
     require(s.purpose[h] == STORE_DUE)
-    require(c in s.second_tier)
+    require(c in s.second_tier, "it makes the second tier the second: a copy within the first is as good a copy")
     require(not s.held[c] or (s.mutant == LOOKUP_NOT_PINNED and s.keeps[c] == 0))
 
     b = some(s.source[h])
@@ -358,7 +360,7 @@ def fail_handle(s: Transfers, h: Holder, p: Pos) -> None:
     """The host hears that a handle has failed, or that its abort is complete."""
     require(s.kept[h, p] is not None and not s.lost[h])
     b = some(s.kept[h, p])
-    require(is_moving(s, h, b))
+    require(is_moving(s, h, b), "a handle ends once; what has come and is then taken for lost is computed again")
 
     fail(s, h, p, b)
     learn_handle(s, h, b, False)
@@ -397,11 +399,54 @@ def time_out(s: Transfers, h: Holder) -> None:
 
 @invariant
 def view_intact(s: Transfers) -> bool:
-    """At rest, what a request finds written is the prompt at its place, and its own tokens at theirs; a transfer has
-    read nothing else."""
+    """At rest, what a request finds written is the prompt at its place, and its own tokens at theirs."""
     return all(
         s.phase[r] != IDLE or shows_right(s, r, p, s.length[r]) for r in members(Branch, s) for p in row(s.table, r)
-    ) and not any(s.spoiled[h] for h in members(Holder, s))
+    )
+
+
+@invariant
+def sent_what_it_has(s: Transfers) -> bool:
+    """A transfer to elsewhere has read what its request has. No rule says so: as a copy, it passes on what is there."""
+    return not any(s.spoiled[h] for h in members(Holder, s))
+
+
+@counted
+def present_counted(s: Transfers, r: Branch) -> bool:
+    """`present` is the number of requests that have come and not gone.
+
+    Source: ours.
+    Catches: a pool that settles while somebody is there.
+    Except: none.
+    Deviates: none.
+    """
+    return s.phase[r] != OUT
+
+
+@counted
+def active_counted(s: Transfers, h: Holder) -> bool:
+    """`active` is the number of transfers that have begun and not ended.
+
+    Source: ours.
+    Catches: a pool that settles while something moves.
+    Except: none.
+    Deviates: none.
+    """
+    return s.purpose[h] != NOTHING
+
+
+@auxiliary
+def moves_while_it_lasts(s: Transfers, h: Holder) -> bool:
+    """A transfer has a handle under way from its launch to its end, and only such a one can lose its completion.
+
+    Source: vLLM `OffloadingConnector`: a job is finished when its last transfer is.
+    Catches: a transfer of nothing, for whose end a request would wait for ever.
+    Except: none.
+    Deviates: none.
+    """
+    due = s.purpose[h] == STORE_DUE or s.purpose[h] == FETCH_DUE
+    launched = s.purpose[h] != NOTHING and not due
+    return launched != moves_nothing(s, h) and (launched or not s.lost[h])
 
 
 @witness

@@ -136,7 +136,8 @@ def read(s: Ownership, r: Branch, upto: Tokens | None) -> None:
 
 @event
 def read_outbound(s: Ownership, h: Holder, b: Block) -> None:
-    """A transfer reads block b."""
+    """A transfer reads block b. As of a copy's source, what is there is passed on: slots may be unwritten, and a freed
+    block keeps its contents until its next life. Where a later access may meet the read, their order is judged."""
 
 
 @helper
