@@ -207,6 +207,14 @@ SPECULATIVE = Design(
             "discipline": "APPEND_ONLY",
         },
         "window": {"branches": 1, "blocks": 2, "prompt": 2, "window_size": 3, "discipline": "APPEND_ONLY"},
+        "two_hits": {
+            "branches": 1,
+            "blocks": 3,
+            "positions": 4,
+            "capacity": 6,
+            "prompt": 5,
+            "discipline": "APPEND_ONLY",
+        },
     },
     (
         Mutant("rollback_keeps_blocks", "rollback_exact", 11, "across_blocks"),
@@ -245,6 +253,16 @@ SPECULATIVE = Design(
         "launch_in_copy",
         "verify",
         "learn_late",
+    ),
+    drop_in=(
+        "one_branch",
+        "one_branch_append_only",
+        "two_hits",
+        "window",
+        "one_block",
+        "reuse_after_cancel",
+        "three_blocks",
+        "append_only",
     ),
 )
 

@@ -37,7 +37,7 @@ from kvsan.spec.ownership.identities import hit
 from kvsan.spec.ownership.quiescence import quiescent
 from kvsan.spec.ownership.state import Block, Branch, Identity, Tokens
 
-from .contents import was_copied, was_forked
+from .contents import was_forked
 from .device import COMPUTE, COPY_WORK, STEP_WORK, launch_copy, learn, nothing_runs
 from .lookahead import (
     ACCEPT_AFTER_CANCEL,
@@ -71,7 +71,7 @@ from .lookahead import (
     start_step,
     tail_is_shared,
 )
-from .prompt_contents import shows_right
+from .prompt_contents import prompt_was_copied, shows_right
 from .returns import release
 from .start import fill_pool
 
@@ -96,7 +96,7 @@ def empty_pool(s: Speculative) -> None:
 def admit_branch(s: Speculative, r: Branch) -> None:
     """A request arrives with its prompt."""
     require(s.phase[r] == OUT)
-    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r])
+    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r], "work under way is known by its branch's name")
     require(can_promise(s, blocks_for(s, r, s.prompt)))
 
     admit(s, r, s.prompt)
@@ -119,7 +119,10 @@ def prepare_step(s: Speculative, r: Branch, drafts: Tokens) -> None:
 @action
 def find_block(s: Speculative, r: Branch, b: Block, h: Identity) -> None:
     """The next full block of a branch that begins or resumes is in the cache; its last token is always computed."""
-    require(s.append_only and s.phase[r] == TAKING)
+    require(s.append_only)
+    require(
+        s.phase[r] == TAKING, "a branch that waits looks blocks up when it resumes; what it found before it would hold"
+    )
     require(s.filled[r] * s.block_size[r] == s.computed[r])
     require((s.filled[r] + 1) * s.block_size[r] < s.length[r])
     require(s.hash_of[s.filled[r]] == h and s.carried[b, h] != empty())
@@ -178,7 +181,7 @@ def launch_in_copy(s: Speculative, r: Branch, b: Block) -> None:
     old_tail = some(s.table[r, p])
     draw(s, r, b)
     launch_copy(s, r, old_tail, b, used, COMPUTE)
-    was_copied(s, old_tail, b, span(0, used))
+    prompt_was_copied(s, old_tail, b, span(0, used))
     map(s, r, p, b)
     start_step(s, r)
 
@@ -211,10 +214,10 @@ def verify(s: Speculative, r: Branch, kept: Tokens) -> None:
 @action
 def fork_branch(s: Speculative, r: Branch, c: Branch) -> None:
     """A branch splits, a step of it under way or not: the child has its tokens, and none of its drafts."""
-    require(not s.append_only)
+    require(not s.append_only, "vLLM 0.9.1 V1 has no forks; with them, its tables would be copied on write as V0's")
     require(s.phase[r] == IDLE or s.phase[r] == STEPPING)
     require(s.phase[c] == OUT)
-    require(not s.running[STEP_WORK, c] and not s.running[COPY_WORK, c])
+    require(not s.running[STEP_WORK, c] and not s.running[COPY_WORK, c], "work under way is known by its branch's name")
 
     whole = s.mutant == FORK_AS_ACCEPTED or s.mutant == FORK_SHARES_LOOKAHEAD
     if whole:
@@ -260,7 +263,10 @@ def resume_branch(s: Speculative, r: Branch) -> None:
 @action
 def learn_late(s: Speculative, r: Branch) -> None:
     """The host has seen the step of a branch complete that is gone."""
-    require(s.phase[r] == OUT and s.running[STEP_WORK, r])
+    require(
+        s.phase[r] == OUT, "the host looks at the step of a branch where it waits for it; on one stream it need not"
+    )
+    require(s.running[STEP_WORK, r])
 
     learn(s, STEP_WORK, r)
     if s.mutant == ACCEPT_AFTER_CANCEL:

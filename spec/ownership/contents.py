@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvsan.spec.lang.surface import Set, advise, empty, event, helper, obey, span
+from kvsan.spec.lang.surface import Set, advise, empty, event, excess, helper, obey, span
 
 from .ledger import covered, forget_replaced, join, launch, owns, visible
 from .rules import (
@@ -30,6 +30,12 @@ def at_its_tokens(s: Ownership, b: Block, lo: Slots, first: Tokens, size: Slots)
     """The write is at the tokens that the block's identity covers."""
     p = s.sealed_at[b]
     return p is None or p * size + lo == first
+
+
+@helper
+def drafted(s: Ownership, r: Branch, lo: Slots, hi: Slots, begin: Tokens) -> Set[Slot]:
+    """Of the slots [lo, hi), which hold tokens of branch r from `begin` on, those of proposed tokens."""
+    return span(min(hi, lo + excess(s.length[r], begin)), hi) if s.proposed[r] > 0 else empty()
 
 
 @helper
@@ -63,7 +69,9 @@ def write(
         begin = s.spot[r, b] * size + lo if first is None else first
         end = begin + (hi - lo if hi >= lo else 0)
         sealed, again = slots & s.sealed[b], slots & s.written[b]
-        earned = sealed == empty() or (sealed <= covered(s, r, b) and at_its_tokens(s, b, lo, begin, size))
+        earned = sealed == empty() or (
+            sealed <= covered(s, r, b) - drafted(s, r, lo, hi, begin) and at_its_tokens(s, b, lo, begin, size)
+        )
         if sealed != empty():
             obey(sealed_is_immutable, earned, "branch {r} wrote sealed slots of block {b} at token {begin}")
             if earned and s.stale_to[r] == 0:

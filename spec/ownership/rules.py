@@ -85,7 +85,7 @@ def sealed_is_immutable() -> None:
     or by the one copy or transfer that first fills them.
 
     Source: vLLM V1 prefix caching; vllm#57908 (a state block written after it was cached), sglang#35270.
-    Catches: a cache that returns the contents of a later position.
+    Catches: a cache that returns the contents of a later position, or drafts.
     Except: the promised first write, and an idempotent recomputation (the lint `recomputed_sealed`).
     Deviates: contents are not compared; a recomputation at the identity's own place counts as idempotent.
     Mend: a private copy of the block for the writer, or the end of its identity, before this line.

@@ -389,7 +389,9 @@ def broken_by_write(f: Facts, e: Line, b: int) -> Iterator[str]:
     sealed = slots & f.sealed(b)
     if sealed:
         places = {s.place for s in f.seals[b] if s.place is not None}
-        if not sealed <= f.covered(name, b) or any(p * f.size + lo != first for p in places):
+        known = f.branch(name).length
+        drafts = {slot for slot in slots if f.branch(name).proposed and first + slot - lo >= known}
+        if not sealed <= f.covered(name, b) - drafts or any(p * f.size + lo != first for p in places):
             yield "sealed_is_immutable"
             return
     elif "tokens" in e:
