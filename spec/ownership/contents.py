@@ -69,12 +69,13 @@ def write(
         begin = s.spot[r, b] * size + lo if first is None else first
         end = begin + (hi - lo if hi >= lo else 0)
         sealed, again = slots & s.sealed[b], slots & s.written[b]
-        earned = sealed == empty() or (
-            sealed <= covered(s, r, b) - drafted(s, r, lo, hi, begin) and at_its_tokens(s, b, lo, begin, size)
-        )
+        earned = sealed == empty() or (sealed <= covered(s, r, b) and at_its_tokens(s, b, lo, begin, size))
         if sealed != empty():
             obey(sealed_is_immutable, earned, "branch {r} wrote sealed slots of block {b} at token {begin}")
-            if earned and s.stale_to[r] == 0:
+            drafts = sealed & drafted(s, r, lo, hi, begin)
+            if earned:
+                obey(sealed_is_immutable, drafts == empty(), "branch {r} wrote drafts to sealed slots of block {b}")
+            if earned and drafts == empty() and s.stale_to[r] == 0:
                 advise(recomputed_sealed, sealed & again == empty(), "branch {r} recomputed sealed slots of block {b}")
         elif first is not None and last is not None:
             obey(
