@@ -8,8 +8,12 @@ analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
 witness    a log in which a race goes wrong
 schedule   where in it each launch happens
+together   a log for that, with the events of each launch together
 spread     launches whose events are spread over the log
+placed     the analysis of such a log
 
 What we chose: happens-before by vector clocks over timelines, judged at each launch against the accesses that still
-matter. Refused: enumerating interleavings (the tests do, on small logs), and reading anything from timestamps.
+matter. A launch is judged as its events come; only where something was ordered behind it meanwhile, the log is read
+again, and what comes late is judged where the launch begins. Refused: enumerating interleavings (the tests do, on small
+logs), and reading anything from timestamps.
 """

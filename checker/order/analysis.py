@@ -7,7 +7,7 @@ slots an event accesses, and which rule two unordered accesses break, is said in
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any  # handlers of many record types
+from typing import TYPE_CHECKING, Any  # handlers of many record types, and what a judge takes
 
 from kvsan.spec.ownership.accesses import ORDER_RULES
 from kvsan.spec.ownership.rules import read_is_initialised
@@ -48,13 +48,26 @@ class Order:
         self.line = 0
         self.state = feed.state
         self.clocks = Clocks(legacy, one_thread)
-        self.judge = Judge(feed, self.clocks, unreliable, distrusted, self._wake)
+        self.judge = self.judging(feed, self.clocks, unreliable, distrusted, self._wake)
         self.history, self.attention = self.judge.history, self.judge.attention
         self.fresh = self.clocks.fresh
         self.plain: dict[type, Handler] = dict(feed.handlers)
         self.plain_write, self.plain_read = self.plain[ev.Write], self.plain[ev.Read]
         for kind in (ev.Write, ev.Read, ev.Copy, ev.Step):
             feed.handlers[kind] = self._first
+
+    def judging(self, *args: Any) -> Judge:
+        """Who judges the accesses."""
+        return Judge(*args)
+
+    @property
+    def too_early(self) -> bool:
+        """Something was judged before all was known that it comes after, see `spread`."""
+        return self.clocks.spread
+
+    def begun(self, line: int) -> int:
+        """The line where the launch of an event stands in the order: the event's own, or an earlier one."""
+        return line
 
     def _first(self, e: ev.Event) -> None:
         """The first access of the log: from here on every event is heard that changes who holds what, or orders."""

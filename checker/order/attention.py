@@ -121,9 +121,10 @@ class Attention:
         row = self.row(r)
         row.again(p)
         if held is not None:
-            self._fold(row, row.reads, p, block, held[3])
+            self.fold(row, row.reads, p, block, held[3])
 
-    def _fold(self, row: Row, reads: Iterable[Reach], p: int, block: int, since: int) -> None:
+    def fold(self, row: Row, reads: Iterable[Reach], p: int, block: int, since: int) -> None:
+        """The reads, as far as they reach into the entry that line `since` made, are remembered of the block."""
         for read in reads:
             count = slots_attended(row.size, read.upto, p)
             if read.line > since and count and not self.clocks.settled(read.lane, read.at):
@@ -141,7 +142,7 @@ class Attention:
             known = blocks.get(block)
             held = None if known is None else known.holders.pop((r, p), None)
             if reads and held is not None:
-                self._fold(row, reads, p, block, held[3])
+                self.fold(row, reads, p, block, held[3])
 
     def forget(self, block: int) -> None:
         """The block is not trusted: nobody's entry any more."""

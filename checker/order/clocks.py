@@ -57,14 +57,14 @@ class Point(NamedTuple):
 
 
 class Op:
-    """A launch that may still run. line, apart: what `spread` notes of it: where it begins, and whether what it shows
-    from here on is apart from that."""
+    """A launch that may still run. begins, last, apart: what a survey notes: the lines of its first event and of the
+    last that no other access parts from that, and whether there was such an access since."""
 
-    __slots__ = ("apart", "done", "line", "point")
+    __slots__ = ("apart", "begins", "done", "last", "point")
 
     def __init__(self, point: Point) -> None:
         self.point, self.done = point, False
-        self.line, self.apart = 0, False
+        self.begins, self.last, self.apart = 0, 0, False
 
 
 class Clocks:
@@ -175,6 +175,8 @@ class Clocks:
         if op is None:
             if stream is None:
                 self.waited = None
+                if self.only is not None:
+                    self.fresh.clear()  # what it does itself, it knows at once
                 host.count += 1
                 self.here = (host.number, host.count, host.known)
                 return

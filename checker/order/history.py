@@ -190,7 +190,7 @@ class History:
         block.keep(kept)
 
     def cover(self, block: Block, number: int, mask: int, use: int, line: int, op: Hashable | None) -> None:
-        """Compare a write with every access before it; it stands for those to its slots."""
+        """Compare a write with every access before it; it stands for those to its slots that it comes after."""
         now, at, known = self.clocks.here
         kept: list[Kept] = []
         for a in block.accesses:
@@ -200,12 +200,16 @@ class History:
                 continue
             rule = BETWEEN[life == block.life][former][use]
             if lane == now:
-                if when == at and COPIES[use] and COPIES[former]:
-                    self._within(number, a, mask, use, line, op)
-                    kept.append(a)
+                if when == at and COPIES[former]:
+                    if COPIES[use]:
+                        self._within(number, a, mask, use, line, op)
+                    kept.append(a)  # the launch may have more copies
                     continue
             elif known.get(lane, 0) < when:
                 self._race(rule, number, a, mask, use, line, op, None)
+                self.pairs[rule] += 1
+                kept.append(a)
+                continue
             self.pairs[rule] += 1
             if touched & ~mask:
                 kept.append((touched & ~mask, *a[1:]))

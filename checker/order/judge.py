@@ -81,6 +81,14 @@ class Judge:
         self.unwritten.clear()
         return found
 
+    def tell(self, breach: Breach) -> None:
+        """One more of the latest event."""
+        if isinstance(breach, Race):
+            self.races.append(breach)
+        else:
+            self.unwritten.append(breach)
+        self.wake()
+
     def forget(self, block: int) -> None:
         """The block is tainted: silence until its next alloc."""
         self.history.forget(block)
@@ -140,9 +148,9 @@ class Judge:
     def attend(self, r: int, upto: int | None, line: int, op: Hashable | None) -> None:
         """Attention of a row over its first `upto` tokens, or all it has."""
         if upto is None:
-            if not self.shows_length or r in self.distrusted:
+            upto = self.all_tokens(r)
+            if not upto:
                 return
-            upto = self.length[r]
         try:
             row = self.rows[r]
         except KeyError:
@@ -160,6 +168,10 @@ class Judge:
                     last.upto = row.reach = upto
                     return
         self._attend(r, row, upto, line, op)
+
+    def all_tokens(self, r: int) -> int:
+        """How many tokens a row has; none where that is not known."""
+        return self.length[r] if self.shows_length and r not in self.distrusted else 0
 
     def _all_well(self, b: int, mask: int, now: int, at: int, known: Known) -> bool:
         """What a read sees of a block was written, and comes before it: nothing more is to be said. Counted then."""
@@ -182,7 +194,7 @@ class Judge:
             if b == NONE:
                 if p in self.skipped[r]:
                     continue
-                self._no_entry(r, p)
+                self.no_entry(r, p)
                 for further in sorted(at for at in table if p < at and at * size < upto):
                     self._attend_entry(r, further, table[further], upto, size, line, op)
                 break
@@ -201,13 +213,9 @@ class Judge:
             self.positions += 1
             missing = mask & ~self.written[b]
             if missing:
-                self._unwritten(Unwritten(b, r, p, missing, self.clocks.here[0]))
+                self.tell(Unwritten(b, r, p, missing, self.clocks.here[0]))
 
-    def _no_entry(self, r: int, p: int) -> None:
+    def no_entry(self, r: int, p: int) -> None:
         if self.shows_tables and not self.fuzzy_rows[r]:
             self.positions += 1
-            self._unwritten(Unwritten(None, r, p, 0, self.clocks.here[0]))
-
-    def _unwritten(self, breach: Unwritten) -> None:
-        self.unwritten.append(breach)
-        self.wake()
+            self.tell(Unwritten(None, r, p, 0, self.clocks.here[0]))

@@ -1,33 +1,80 @@
 """Launches whose events are spread over the log, with something between them that may have been ordered behind them.
 
-A launch stands in the order where its first event is. While more of it is to come, what is ordered behind it is judged
-too early: a race may be hidden, or seen where there is none. So a log with such a launch is read again.
+A launch stands in the order where its first event is, and what its later events access is to be judged there. So a log
+with such a launch is read again: first the survey here notes what the later events access, each as the tables and the
+lives of blocks at its own line have it; then `placed` judges all of it in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any  # what `Order` takes
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple  # what `Order` takes
 
+from kvsan.spec.ownership.accesses import slots_attended
 from kvsan.traces import events as ev
 
 from .analysis import Order
+from .judge import ATTENTION, COPY_TARGET, WRITE, WRITE_BIT, Judge
+
+if TYPE_CHECKING:
+    from kvsan.checker.replay.feed import Feed
 
 Access = ev.Write | ev.Read | ev.Copy | ev.Step
+
+LATE_MAX = 1_000_000
+"""Accesses of later events that are kept in memory; where there are more, order is judged up to the first of them."""
+
+
+class Late(NamedTuple):
+    """What a later event of a launch accesses: slots [lo,hi) of a block, in a life of it.
+
+    block: its name. source: of a copy, its block and the life of that. branch, pos: whose attention, and where.
+    """
+
+    line: int
+    op: Hashable
+    use: int
+    block: Hashable
+    life: int
+    lo: int
+    hi: int
+    source: tuple[Hashable, int] | None = None
+    branch: Hashable | None = None
+    pos: int = 0
 
 
 @dataclass
 class Spread:
-    """What a survey found: the line where the first of such launches begins, its op, and where it goes on."""
+    """What a survey found. begins, op, goes_on: the first launch that goes on too late, and where it does.
+
+    behind: the accesses to be heard of behind the event of a line. begun: of each line that is heard of before, the
+    line of that event. kept: how many accesses there are.
+    """
 
     begins: int = 0
     op: str = ""
     goes_on: int = 0
+    behind: dict[int, list[Late]] = field(default_factory=dict)
+    begun: dict[int, int] = field(default_factory=dict)
+    kept: int = 0
 
-    def found(self, begins: int, op: object, goes_on: int) -> None:
+    @property
+    def full(self) -> bool:
+        """There is more than can be kept."""
+        return self.kept > LATE_MAX
+
+    def too_late(self, begins: int, op: object, goes_on: int) -> None:
+        """What may have been ordered behind the launch comes before this line."""
         if not self.begins or begins < self.begins:
             self.begins, self.op, self.goes_on = begins, str(op), goes_on
+
+    def keep(self, begun: int, line: int, accesses: list[Late]) -> None:
+        """What the event of a line accesses is heard of behind another event."""
+        self.kept += len(accesses)
+        if not self.full:
+            self.begun[line] = begun
+            self.behind.setdefault(begun, []).extend(accesses)
 
     @property
     def reason(self) -> str:
@@ -39,43 +86,70 @@ class Spread:
 
 
 class Survey(Order):
-    """Judges nothing: notes which launches are spread."""
+    """Judges nothing: notes what is accessed by events of a launch that come behind other accesses."""
 
     def __init__(self, spread: Spread, *args: Any) -> None:
         super().__init__(*args)
         self.spread = spread
 
+    def judging(self, *args: Any) -> Notes:
+        self.notes = Notes(*args)
+        return self.notes
+
+    too_early = False
+
     def _hear(self, e: Access) -> None:
-        self.plain[type(e)](e)
-        clocks = self.clocks
-        clocks.spread = False
+        clocks, notes, line = self.clocks, self.notes, self.line
+        clocks.mixed = clocks.spread = False
         clocks.launch(e.thread, e.op, e.stream)
         if e.op is None:
+            self.plain[type(e)](e)
             return
         launch = clocks.ops[e.op]
-        launch.line = launch.line or self.line
-        launch.apart |= clocks.spread
-        if launch.apart:
-            self.spread.found(launch.line, e.op, self.line)
-
-    on_write = on_read = on_copy = on_step = _hear
-
-
-class Until(Order):
-    """Judges no access from that line on where the first spread launch begins."""
-
-    def __init__(self, spread: Spread, *args: Any) -> None:
-        super().__init__(*args)
-        self.end = spread.begins
-
-    def _hear(self, e: Access) -> None:
-        if self.line < self.end:
-            JUDGED[type(e)](self, e)
-        else:
-            self.feed.handlers.update(self.plain)
+        launch.begins = launch.begins or line
+        launch.apart |= clocks.mixed or clocks.spread
+        if not launch.apart:
+            launch.last = line
             self.plain[type(e)](e)
+            return
+        if clocks.spread:
+            self.spread.too_late(launch.begins, e.op, line)
+        JUDGED[type(e)](self, e)
+        self.spread.keep(launch.last, line, notes.accesses)
+        notes.accesses.clear()
 
     on_write = on_read = on_copy = on_step = _hear
+
+
+class Notes(Judge):
+    """Stands for the judge, and notes what it hears of."""
+
+    def __init__(self, feed: Feed, *args: Any) -> None:
+        super().__init__(feed, *args)
+        self.names, self.rows_named = feed.blocks.names, feed.branches.names
+        self.accesses: list[Late] = []
+
+    def _of(self, b: int) -> tuple[Hashable, int]:
+        return self.names[b], self.history.block(b).life
+
+    def write(
+        self, b: int, lo: int, hi: int, line: int, op: Hashable | None, use: int = WRITE, bit: int = WRITE_BIT
+    ) -> None:
+        self.accesses.append(Late(line, op, use, *self._of(b), lo, hi))
+
+    def read(self, b: int, lo: int, hi: int, use: int, line: int, op: Hashable | None) -> None:
+        self.accesses.append(Late(line, op, use, *self._of(b), lo, hi))
+
+    def copy(self, src: int, dst: int, lo: int, hi: int, line: int, op: Hashable | None) -> None:
+        self.accesses.append(Late(line, op, COPY_TARGET, *self._of(dst), lo, hi, self._of(src)))
+
+    def attend(self, r: int, upto: int | None, line: int, op: Hashable | None) -> None:
+        upto = self.all_tokens(r) if upto is None else upto
+        size = self.attention.sizes[r]
+        for p, b in self.table[r].items():
+            count = slots_attended(size, upto, p)
+            if count and p >= self.window_from[r]:
+                self.accesses.append(Late(line, op, ATTENTION, *self._of(b), 0, count, None, self.rows_named[r], p))
 
 
 JUDGED: dict[type, Callable[[Order, Any], None]] = {

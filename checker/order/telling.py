@@ -121,7 +121,8 @@ def race_between(order: Order, race: Race, blocks: tuple[int, ...], more: str) -
     order_there_is = f"only what {earlier} did before it comes before {later}" if seen else f"nothing of {earlier} does"
     return Told(
         rule=rule,
-        message=f"{later} {does} slots {slots} of block {name}{more}, not ordered after {called} on {earlier}{former}",
+        message=f"{later} {does} slots {slots} of block {name}{more}{launched(order, race.later.line)}, not ordered "
+        f"after {called} on {earlier}{launched(order, race.earlier.line)}{former}",
         missing=edge(order, race, earlier, later),
         block=race.block,
         branch=race.branch if race.later.use == Use.ATTENTION else None,
@@ -132,17 +133,30 @@ def race_between(order: Order, race: Race, blocks: tuple[int, ...], more: str) -
     )
 
 
+def launched(order: Order, line: int) -> str:
+    """Where the launch of an event stands in the order, if not at the event's own line."""
+    begun = order.begun(line)
+    return "" if begun == line else f", launched at line {begun}"
+
+
+def before(order: Order, line: int) -> str:
+    """Before that."""
+    begun = order.begun(line)
+    return "before this line" if begun == line else f"before line {begun}"
+
+
 def edge(order: Order, race: Race, earlier: str, later: str) -> str:
     """The call that would order the two."""
+    in_time = before(order, race.later.line)
     op = f"op {race.earlier.op}" if race.earlier.op is not None else "it"
     reuse = f", and block {order.feed.describe('Block', race.block)} pinned until then" if race.rule == NO_REUSE else ""
     if earlier.startswith("thread"):
-        return f"a signal by {earlier} after it, and an await before this line"
+        return f"a signal by {earlier} after it, and an await {in_time}"
     known = f"`done` of {op}" if race.earlier.op is not None else "a sync"
     if later.startswith("thread") or earlier == APART:
         wait = "" if earlier == APART else f" (or a sync of {earlier})"
-        return f"{known}{wait} before this line{reuse}"
-    return f"a record on {earlier} after {op} and a wait for it on {later}, or {known}, before this line{reuse}"
+        return f"{known}{wait} {in_time}{reuse}"
+    return f"a record on {earlier} after {op} and a wait for it on {later}, or {known}, {in_time}{reuse}"
 
 
 def unwritten(order: Order, breach: Unwritten, blocks: tuple[int, ...], more: str) -> Told:
@@ -151,8 +165,9 @@ def unwritten(order: Order, breach: Unwritten, blocks: tuple[int, ...], more: st
     branch = order.feed.describe("Branch", breach.branch)
     return Told(
         rule=ORDER_RULES[INITIALISED].name,
-        message=f"branch {branch} reads slots {slots} of block {name}{more}, which were not written in this life",
-        missing=f"a write of slots {slots} of block {name}, or a copy that brings them, before this line",
+        message=f"branch {branch} reads slots {slots} of block {name}{more}{launched(order, order.line)}, which were "
+        "not written in this life",
+        missing=f"a write of slots {slots} of block {name}, or a copy that brings them, {before(order, order.line)}",
         block=breach.block,
         branch=breach.branch,
         tainted=blocks,

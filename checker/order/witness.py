@@ -27,7 +27,9 @@ from kvsan.traces import events as ev
 from kvsan.traces.read import Gap, Log
 from msgspec import structs
 
+from .analysis import Order
 from .schedule import Events, NoWitness, in_turn, op_of, scheduled
+from .together import Together
 
 ORDER_NAMES = frozenset(rule.name for rule in ORDER_RULES)
 
@@ -69,11 +71,14 @@ def witness(log: Log, found: Violation) -> Witness:
     recorded = recorded_kinds(occurring, header.complete, reads)
     one_thread = not names_threads(log)
 
-    def fresh(begun: ev.Trace = header) -> Replay:
-        return Replay(begun, recorded, occurring, one_thread=one_thread)
+    def fresh(begun: ev.Trace = header, hears: Callable[..., Order] = Order) -> Replay:
+        return Replay(begun, recorded, occurring, one_thread=one_thread, hears=hears)
 
-    first = beginning(log, found)
-    cut = possible_first(log, found, fresh(), first)
+    cut = possible_first(log, found, fresh())
+    if cut.spread:
+        together = Together(log, fresh)
+        found = together.found(found)
+        cut = possible_first(together, found, fresh())
     late_start = structs.replace(header, started="mid_run", seq=None)
     header = late_start if cut.mid_run else structs.replace(header, seq=None)
     kept, stay = [*cut.kept, *cut.moved], 1 + len(cut.moved)
@@ -118,7 +123,7 @@ def confirmed(made: Witness, aim: Said, whole: Replay) -> Witness:
     raise NoWitness("the few events that show it show too little of the engine to be judged alone")
 
 
-def beginning(log: Log, found: Violation) -> int:
+def beginning(log: Log | Together, found: Violation) -> int:
     """The line from which on the log is looked at: all of it, or since the life of the block that the breach is in."""
     count, first, at = 0, 1, found.earlier or found.line
     for line, event in events_until(log, found.line):
@@ -128,7 +133,7 @@ def beginning(log: Log, found: Violation) -> int:
     return 1 if count <= LONG else first if first > 1 else at
 
 
-def events_until(log: Log, last: int) -> Iterator[tuple[int, ev.Event | Gap]]:
+def events_until(log: Log | Together, last: int) -> Iterator[tuple[int, ev.Event | Gap]]:
     for batch in log.batches():
         for line, event in batch:
             if line > last:
@@ -147,15 +152,18 @@ class Cut:
     """The events up to the later access that need not come after the earlier one, and it.
 
     moved: the earlier access, where it is a thread's own: `kept` is without it. mid_run: there were others before.
+    spread: the log has to be read with the events of its launches together.
     """
 
     kept: Events
     moved: Events
     mid_run: bool
+    spread: bool = False
 
 
-def possible_first(log: Log, found: Violation, replay: Replay, first: int) -> Cut:
-    """What of the log can come first. first: the line before which nothing is looked at. Raises NoWitness."""
+def possible_first(log: Log | Together, found: Violation, replay: Replay) -> Cut:
+    """What of the log can come first. Raises NoWitness."""
+    first = beginning(log, found)
     cut = Cut([], [], first > 1)
     number = count = -1
     for line, event in events_until(log, found.line):
@@ -175,6 +183,7 @@ def possible_first(log: Log, found: Violation, replay: Replay, first: int) -> Cu
         if line >= first and (number < 0 or line == found.line or not after):
             cut.kept.append(event)
         if line == found.line:
+            cut.spread = replay.misjudged or line < (found.earlier or 0)
             return cut
     raise NoWitness("the log does not come so far")
 

@@ -16,7 +16,8 @@ def replay_command(files: Sequence[str], finding: Violation) -> str | None:
     if not files or any(file.startswith("<") and file != STDIN for file in files):
         return None
     names = ["-" if file == STDIN else file if not file.startswith("-") else f"./{file}" for file in files]
-    return shlex.join(["kvsan", "check", *names, "--until", str(finding.line), *about(finding)])
+    until = max(finding.line, finding.earlier or 0)
+    return shlex.join(["kvsan", "check", *names, "--until", str(until), *about(finding)])
 
 
 def about(finding: Violation) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any  # dict events, as an engine's test writes them
 
 import msgspec
 from kvsan.checker.order.analysis import Order
-from kvsan.checker.order.spread import Spread, Survey, Until
+from kvsan.checker.order.placed import hearer
+from kvsan.checker.order.spread import Spread, Survey
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 from kvsan.traces.read import Gap, Log, LogProblem, open_log
 
@@ -110,7 +111,7 @@ class Check:
         try:
             with without_collections():
                 self._perform(replay)
-                if replay.spread:
+                if replay.misjudged:
                     again = self._survey(fresh)
                     replay = again()
                     self._perform(replay)
@@ -118,7 +119,7 @@ class Check:
             if not self.interruptible:
                 raise
             self.interrupted = True
-            if replay.spread:
+            if again is fresh and replay.misjudged:
                 replay.findings[:] = [f for f in replay.findings if f.told is None]
         replay.finish()
         self.gaps = replay.gaps
@@ -130,9 +131,10 @@ class Check:
 
     def _survey(self, fresh: Callable[..., Replay]) -> Callable[[], Replay]:
         """Makes replays that judge the order of launches which are spread over the log."""
-        self.spread = Spread()
-        self._perform(fresh(partial(Survey, self.spread)))
-        return partial(fresh, partial(Until, self.spread))
+        spread = Spread()
+        self._perform(fresh(partial(Survey, spread)))
+        self.spread = spread if spread.full else None
+        return partial(fresh, hearer(spread))
 
     def _perform(self, replay: Replay) -> None:
         """All of the log, or up to where it shows that it has to be read in another way."""
@@ -141,6 +143,8 @@ class Check:
             replay.perform(batch)
             if self.progress:
                 self.progress(self.events, self.last_line)
+            if replay.order.too_early:
+                break
 
     def _batches(self, count: bool) -> Iterator[list[tuple[int, Any]]]:
         for batch in self.log.batches():

@@ -17,12 +17,14 @@ Blocks = int | tuple[int | None, ...] | None
 
 
 class PairWatch:
-    """Follows the log up to a breach of order, and notes what explains it."""
+    """Follows the log up to a breach of order, or the earlier access where the log shows that later, and notes what
+    explains the breach."""
 
     def __init__(self, finding: Finding, told: Told) -> None:
         self.finding, self.told = finding, told
-        self.line = finding.violation.line
-        self.idle = told.earlier == self.line
+        self.end = finding.violation.line
+        self.line = max(self.end, (told.earlier or 0) + 1)
+        self.idle = told.earlier == self.end
         self.earlier: Because | None = None
         self.latest: dict[str, Because] = {}
 
@@ -42,7 +44,7 @@ class PairWatch:
             note = f" ({self.told.note})" if self.told.note else ""
             self.earlier = Because(line, event_text(event) + note)
             return
-        if self.told.earlier is not None and self.earlier is None:
+        if (self.told.earlier is not None and self.earlier is None) or line >= self.end:
             return
         if self._tells(replay, event):
             kind = type(event).__name__

@@ -82,7 +82,7 @@ class Replay:
         self.bad_lengths: set[int] = set()
         self.performed: set[type] = set()
         self.gaps: list[Gap] = []
-        self.was_spread = False
+        self.was_spread = self.was_mixed = False
         self._begin(header.started == "mid_run")
 
     def _begin(self, unknown_past: bool) -> None:
@@ -105,13 +105,16 @@ class Replay:
         """Events are missing: what was known before is void."""
         self.gaps.append(gap)
         self._tally()
-        self.was_spread = self.spread
+        self.was_spread |= self.order.too_early
+        self.was_mixed |= self.order.clocks.mixed
         self._begin(unknown_past=True)
 
     @property
-    def spread(self) -> bool:
-        """A launch whose events are spread may have been misjudged, see `order.spread`."""
-        return self.was_spread or self.order.clocks.spread
+    def misjudged(self) -> bool:
+        """A launch whose events are spread over the log may be, or a breach may have another line, see `order.spread`.
+        Then what was performed is to be judged once more."""
+        mixed = self.was_mixed or self.order.clocks.mixed
+        return self.was_spread or self.order.too_early or (mixed and any(f.told is not None for f in self.findings))
 
     def perform(self, batch: Sequence[tuple[int, ev.Event | Gap]]) -> None:
         """The hot loop."""

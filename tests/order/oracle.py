@@ -1,4 +1,4 @@
-"""Every interleaving of a small log, by brute force: no clocks, no happens-before, nothing of the checker.
+"""Every interleaving of a small log, by brute force: no clocks, no history, nothing of the checker.
 
 Threads take their events in turn, streams run what was put on them in turn, and what waits in the log waits here for
 what it waited for there. Of two accesses the later one (in the log) can come first if a state is reachable in which it
@@ -8,7 +8,8 @@ leads from the one to the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -18,9 +19,11 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Touch:
-    """An access: the line that makes it, its part (copies of a launch are parts of their own), slots, use and life."""
+    """An access: the line that makes it and that where its launch begins, its part (copies of a launch are parts of
+    their own), slots, use and life."""
 
     line: int
+    launch: int
     part: int
     block: int
     slots: frozenset[int]
@@ -35,11 +38,12 @@ class Touch:
 @dataclass
 class Item:
     """Something on a stream. parts: copies to be made in any order before the rest. needs: items that must be done.
-    launched: (thread, how many of its events), the launches that must have happened."""
+    launched: (thread, how many of its events), the launches that must have happened. line: of its first event."""
 
     stream: object
     index: int
     launched: tuple[object, int]
+    line: int
     parts: int = 0
     needs: list[tuple[object, int]] = field(default_factory=list)
 
@@ -76,12 +80,13 @@ class Model:
         self.lives: dict[int, int] = {}
         self.tables: dict[object, dict[int, int]] = {}
         self.windows: dict[object, int] = {}
-        self.written: dict[int, set[int]] = {}
         self.touches: list[tuple[Touch, Where]] = []
-        self.unwritten: list[tuple[int, int]] = []
-        self.nodes: list[Node] = []
+        self.finished: set[object] = set()
+        self.before: dict[Node, set[Node]] = {}
         for line, event in enumerate(log[1:], 2):
             self._add(line, event)
+        self.touches.sort(key=lambda touched: (touched[0].launch, touched[0].line))
+        self.unwritten = [*self._unwritten()]
 
     def _add(self, line: int, e: Event) -> None:
         thread = e.get("thread", "main")
@@ -90,17 +95,15 @@ class Model:
         if thread in self.owed:
             turn.needs.append(self.owed.pop(thread))
         turns.append(turn)
-        self.nodes.append(("turn", thread, len(turns) - 1))
         here = (thread, len(turns))
         match e["ev"]:
             case "done":
                 turn.needs.append(self.ops[e["op"]])
+                self.finished.add(e["op"])
             case "record":
-                self.records[e["event"]] = self._put(e["stream"], here)
+                self.records[e["event"]] = self._put(line, e["stream"], here)
             case "wait":
-                stream, index = self._put(e["stream"], here)
-                if e["event"] in self.records:
-                    self.streams[stream][index].needs.append(self.records[e["event"]])
+                self._put(line, e["stream"], here, [self.records[e["event"]]] if e["event"] in self.records else [])
             case "sync":
                 turn.needs += self._synced(e)
             case "signal":
@@ -114,7 +117,6 @@ class Model:
                 self.handed[b] = here
                 if e["ev"] == "alloc":
                     self.lives[b] = self.lives.get(b, 0) + 1
-                    self.written[b] = set()
             case "map":
                 self.tables.setdefault(e["branch"], {})[e["pos"]] = e["block"]
             case "unmap":
@@ -128,6 +130,12 @@ class Model:
                 self.tables[e["branch"]] = dict(self.tables.get(e["parent"], {}))
             case "write" | "read" | "copy" | "step":
                 self._launch(line, e, thread, here)
+        self._place(("turn", thread, len(turns) - 1))
+
+    def _place(self, node: Node) -> None:
+        """All that must have happened before the node can."""
+        direct = [other for other in self._waits_for(node) if other in self.before]
+        self.before[node] = {*direct}.union(*(self.before[other] for other in direct))
 
     def _synced(self, e: Event) -> Iterator[tuple[object, int]]:
         if "event" in e:
@@ -139,66 +147,105 @@ class Model:
                 if self.streams.get(stream):
                     yield stream, len(self.streams[stream]) - 1
 
-    def _put(self, stream: object, here: tuple[object, int], parts: int = 0) -> tuple[object, int]:
+    def _put(
+        self, line: int, stream: object, here: tuple[object, int], needs: Sequence[tuple[object, int]] = ()
+    ) -> tuple[object, int]:
         items = self.streams.setdefault(stream, [])
-        item = Item(stream, len(items), here, parts)
+        item = Item(stream, len(items), here, line, needs=[*needs])
         for other, queue in self.streams.items():
             real = not isinstance(stream, tuple) and not isinstance(other, tuple)
             if other != stream and queue and real and self.legacy is not None and self.legacy in (stream, other):
                 item.needs.append((other, len(queue) - 1))
         items.append(item)
-        self.nodes.append(("item", stream, item.index))
+        self._place(("turn", *self._turn_of(here)))
+        self._place(("item", stream, item.index))
         return stream, item.index
 
+    def _turn_of(self, here: tuple[object, int]) -> tuple[object, int]:
+        return here[0], here[1] - 1
+
     def _launch(self, line: int, e: Event, thread: object, here: tuple[object, int]) -> None:
-        copies, rest = self._touched(line, e)
         op, stream = e.get("op"), e.get("stream")
+        begun, copied = line, 0
         if op is None and stream is None:
             where: Where = ("host", thread, here[1], -1)
         else:
-            alone = ("op", op)  # an op without a stream is on a stream of its own, which nobody else knows
-            item = self._put(alone if stream is None else stream, here, parts=len(copies))
-            where = ("item", *item, -1)
+            item = self._goes_on(op, here)
+            if item is None:
+                alone = ("op", op, line)  # an op without a stream is on a stream of its own, which nobody else knows
+                item = self._put(line, alone if stream is None else stream, here)
             if op is None:
                 self.owed[thread] = item
             else:
                 self.ops[op] = item
-        for part, pair in enumerate(copies):
+                self.finished.discard(op)
+            put = self.streams[item[0]][item[1]]
+            begun, copied = put.line, put.parts
+            where = ("item", *item, -1)
+        copies, rest = self._touched(line, begun, copied, e)
+        for part, pair in enumerate(copies, copied):
             self.touches += [(touch, (*where[:3], part if where[0] == "item" else -1)) for touch in pair]
         self.touches += [(touch, where) for touch in rest]
+        if where[0] == "item":
+            put.parts += len(copies)
 
-    def _touched(self, line: int, e: Event) -> tuple[list[list[Touch]], list[Touch]]:
+    def _goes_on(self, op: object, here: tuple[object, int]) -> tuple[object, int] | None:
+        """The launch that an event is part of, if that has begun: nobody was told of its end, nor does its thread know
+        of it."""
+        if op not in self.ops or op in self.finished:
+            return None
+        node = ("turn", *self._turn_of(here))
+        self._place(node)
+        return None if ("item", *self.ops[op]) in self.before[node] else self.ops[op]
+
+    def _touched(self, line: int, begun: int, copied: int, e: Event) -> tuple[list[list[Touch]], list[Touch]]:
         """The copies, each with its two accesses, and the other accesses."""
         copies: list[list[Touch]] = []
         rest: list[Touch] = []
+
+        def touch(part: int, b: int, slots: Iterable[int], use: str) -> Touch:
+            return Touch(line, begun, part, b, frozenset(slots), use, self.lives.get(b, 0))
+
         made = e.get("copies", ())
         if e["ev"] == "copy":
             made = [(e["src"], e["dst"], *e["slots"])]
-        for part, (src, dst, lo, hi) in enumerate(made):
-            slots = frozenset(range(lo, hi))
-            sides = ((src, "source"), (dst, "target"))
-            copies.append([Touch(line, part, b, slots, use, self.lives.get(b, 0)) for b, use in sides])
-            self.written[dst] = (self.written[dst] - slots) | (self.written[src] & slots)
+        for part, (src, dst, lo, hi) in enumerate(made, copied):
+            copies.append([touch(part, b, range(lo, hi), use) for b, use in ((src, "source"), (dst, "target"))])
         writes = [w[1:] for w in e.get("writes", ())]
         if e["ev"] == "write":
             blocks = e["block"] if isinstance(e["block"], list) else [e["block"]]
             writes += [(b, *e["slots"]) for b in blocks]
-        for b, lo, hi in writes:
-            rest.append(Touch(line, -1, b, frozenset(range(lo, hi)), "write", self.lives.get(b, 0)))
-            self.written[b] |= set(range(lo, hi))
+        rest += [touch(-1, b, range(lo, hi), "write") for b, lo, hi in writes]
         reads = list(e.get("reads", ()))
         if e["ev"] == "read" and "branch" in e:
             reads.append([e["branch"], e["upto"]])
         for branch, upto in reads:
             for p, b in self.tables[branch].items():
-                slots = frozenset(range(max(0, min(self.size, upto - p * self.size))))
+                slots = range(max(0, min(self.size, upto - p * self.size)))
                 if slots and p >= self.windows.get(branch, 0):
-                    rest.append(Touch(line, -1, b, slots, "attention", self.lives.get(b, 0)))
-                    if not slots <= self.written[b]:
-                        self.unwritten.append((line, b))
+                    rest.append(touch(-1, b, slots, "attention"))
         if e["ev"] == "read" and "holder" in e:
-            rest.append(Touch(line, -1, e["block"], frozenset(range(*e["slots"])), "transfer", self.lives[e["block"]]))
+            rest.append(touch(-1, e["block"], range(*e["slots"]), "transfer"))
         return copies, rest
+
+    def _unwritten(self) -> Iterator[tuple[int, int]]:
+        """Attention to slots that no launch before it wrote, nor it itself: (line, block)."""
+        written: dict[tuple[int, int], set[int]] = defaultdict(set)
+        source: Touch | None = None
+        for touch, _ in self.touches:
+            mine = written[touch.block, touch.life]
+            match touch.use:
+                case "source":
+                    source = touch
+                case "target":
+                    assert source is not None  # they come in pairs
+                    brought = touch.slots & written[source.block, source.life]
+                    mine -= touch.slots
+                    mine |= brought
+                case "write":
+                    mine |= touch.slots
+                case "attention" if not touch.slots <= mine:
+                    yield touch.line, touch.block
 
     # --- the interleavings --------------------------------------------------------------------------------------------
 
@@ -262,10 +309,6 @@ class Model:
 
     def races_by_paths(self) -> dict[tuple[int, int], set[str]]:
         """What `races` finds, without any state: all waits lead from later events of the log to earlier ones."""
-        before: dict[Node, set[Node]] = {}
-        for node in self.nodes:
-            direct = [other for other in self._waits_for(node) if other in before]
-            before[node] = {*direct}.union(*(before[other] for other in direct))
         found: dict[tuple[int, int], set[str]] = {}
         for line, block in self.unwritten:
             found.setdefault((line, block), set()).add("read_is_initialised")
@@ -273,7 +316,7 @@ class Model:
             if conflict(earlier, later):
                 one, other = node_at(where), node_at(there)
                 unordered = earlier.part != later.part and -1 not in (earlier.part, later.part)
-                if unordered if one == other else one not in before[other]:
+                if unordered if one == other else one not in self.before[other]:
                     found.setdefault((later.line, later.block), set()).add(rule_of(earlier, later))
         return found
 
@@ -297,7 +340,7 @@ def node_at(where: Where) -> Node:
 
 
 def conflict(one: Touch, other: Touch) -> bool:
-    same = one.line == other.line
+    same = one.launch == other.launch
     if one.block != other.block or not one.slots & other.slots or not (one.writes or other.writes):
         return False
     return not same or (one.part >= 0 and other.part >= 0 and one.part != other.part)
@@ -313,7 +356,7 @@ def happened(where: Where, told: dict[object, int], ran: dict[object, tuple[int,
 
 def rule_of(earlier: Touch, later: Touch) -> str:
     """The table of design section 3, once more."""
-    if earlier.line == later.line:
+    if earlier.launch == later.launch:
         return "copy_precedes_use" if earlier.use == later.use else "source_stable"
     if earlier.life != later.life:
         return "no_reuse_in_flight"

@@ -23,14 +23,14 @@ HEADER = {
 class Program:
     """What a legal next event may be."""
 
-    def __init__(self, draw: Any, threads: int, legacy: bool) -> None:
-        self.draw = draw
+    def __init__(self, draw: Any, threads: int, legacy: bool, spread: int) -> None:
+        self.draw, self.spread = draw, spread
         self.threads = ["main", "other"][:threads]
         self.log: list[Event] = [{**HEADER, "legacy_stream": "s"} if legacy else dict(HEADER)]
         self.held: set[int] = set()
         self.lived: set[int] = set()
         self.tables: dict[str, list[int]] = {}
-        self.ops: list[str] = []
+        self.ops: dict[str, dict[str, Any]] = {}
         self.names = 0
 
     def pick(self, options: Any) -> Any:
@@ -65,16 +65,29 @@ class Program:
         self.log.append({"ev": ev, **fields, **({"thread": thread} if thread != "main" else {})})
 
     def launch(self) -> dict[str, Any]:
-        """Where an access runs: mostly an op on a stream, sometimes synchronous, on the host, or on no stream."""
-        how = self.pick(["op", "op", "op", "op", "waited", "host", "apart"])
+        """Where an access runs: mostly an op on a stream, sometimes synchronous, on the host, or on no stream. Or a
+        former op, which goes on, or is launched once more."""
+        how = self.pick(["op", "op", "op", "op", "waited", "host", "apart", *["more"] * self.spread])
+        if how == "more" and self.ops:
+            return self.ops[self.pick(self.ops)]
         fields: dict[str, Any] = {}
-        if how in ("op", "apart"):
+        if how in ("op", "apart", "more"):
             self.names += 1
             fields["op"] = f"o{self.names}"
-            self.ops.append(fields["op"])
-        if how in ("op", "waited"):
+        if how in ("op", "waited", "more"):
             fields["stream"] = self.pick(STREAMS)
+        if "op" in fields:
+            self.ops[fields["op"]] = fields
         return fields
+
+    def queued(self) -> dict[str, Any]:
+        """An op on a stream."""
+        former = [fields for fields in self.ops.values() if "stream" in fields]
+        if former and self.spread and self.pick(range(8)) < self.spread:
+            return self.pick(former)  # type: ignore[no-any-return]  # one of them
+        self.names += 1
+        self.ops[f"o{self.names}"] = {"op": f"o{self.names}", "stream": self.pick(STREAMS)}
+        return self.ops[f"o{self.names}"]
 
     def span(self) -> list[int]:
         return list(self.pick([(0, 1), (1, 2), (0, 2)]))
@@ -158,8 +171,6 @@ class Program:
         for dst in targets:
             if self.owners(dst) <= 1:
                 copies.append([self.pick(sorted(self.held - {dst})), dst, *self.span()])
-        self.names += 1
-        self.ops.append(f"o{self.names}")
         fields: dict[str, Any] = {"copies": copies} if copies else {}
         own = [(r, b) for r, table in self.tables.items() for b in table if self.owners(b) == 1]
         if own and self.draw(st.booleans()):
@@ -168,7 +179,7 @@ class Program:
             branch = self.pick(self.tables)
             if self.tables[branch]:
                 fields["reads"] = [[branch, self.pick(range(1, SIZE * len(self.tables[branch]) + 1))]]
-        self.add("step", op=f"o{self.names}", stream=self.pick(STREAMS), **fields)
+        self.add("step", **self.queued(), **fields)
 
     def do_attention(self) -> None:
         branch = self.pick(self.tables)
@@ -199,8 +210,10 @@ class Program:
 
 @st.composite
 def logs(draw: Any, events: int = 12) -> list[Event]:
-    """A log of about so many events; two blocks are there, and often written, from the start."""
-    program = Program(draw, draw(st.integers(1, 2)), draw(st.integers(0, 5)) == 0)
+    """A log of about so many events; two blocks are there, and often written, from the start. In half of the logs
+    launches go on, the more often the higher `spread` is."""
+    spread = draw(st.sampled_from([0, 0, 2, 4]))
+    program = Program(draw, draw(st.integers(1, 2)), draw(st.integers(0, 5)) == 0, spread)
     program.do_alloc()
     program.do_alloc()
     for _ in range(draw(st.integers(events // 2, events))):

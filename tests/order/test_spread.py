@@ -4,36 +4,161 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kvsan.checker import check
+from kvsan.checker.order.placed import Placed, hearer
+from kvsan.checker.order.spread import Spread
+from kvsan.checker.order.witness import witness
+from kvsan.checker.replay.memory import memory_log
+from kvsan.checker.replay.replay import Replay
+from oracle import Model
+from test_interleavings import agree, reported
+from test_knowledge import log_of
 
 Event = dict[str, Any]
 HEADER: Event = {
     "ev": "trace", "schema": "kvsan/1", "engine": "toy", "version": "1", "discipline": "paged_cow", "block_size": 2,
     "blocks": 8,
 }  # fmt: skip
-BLOCKS = [{"ev": "alloc", "block": 1}, {"ev": "alloc", "block": 2}]
+BLOCKS: list[Event] = [{"ev": "alloc", "block": b} for b in (1, 2, 3)]
 JOINED = [{"ev": "record", "event": "e", "stream": "s"}, {"ev": "wait", "event": "e", "stream": "t"}]
+FULL = "kvsan.checker.order.spread.LATE_MAX"
 
 
-def write(op: str, block: int, stream: str = "s") -> Event:
-    return {"ev": "write", "op": op, "holder": "h", "block": block, "slots": [0, 2], "stream": stream}
+def write(op: str, block: int, stream: str = "s", lo: int = 0, hi: int = 2) -> Event:
+    return {"ev": "write", "op": op, "holder": "h", "block": block, "slots": [lo, hi], "stream": stream}
 
 
-def test_a_launch_that_goes_on_behind_what_comes_after_it_leaves_the_verdict_open() -> None:
-    told = check([HEADER, *BLOCKS, write("a", 1), *JOINED, write("b", 2, "t"), write("a", 2)])
-    assert (told.verdict, told.violations) == ("UNKNOWN", ())
-    assert told.reasons == (
-        "the order of device work was judged before line 4 alone: op a, launched there, goes on at line 8, after what "
-        "may come behind it; write the events of a launch together",
-    )
+def read(op: str, stream: str, upto: int = 2) -> Event:
+    return {"ev": "read", "op": op, "branch": "a", "upto": upto, "stream": stream}
 
 
-def test_what_was_launched_before_it_is_judged() -> None:
-    race = [write("x", 1, "u"), write("y", 1)]
-    told = check([HEADER, *BLOCKS, *race, write("a", 2), *JOINED, write("b", 2, "t"), write("a", 2), write("z", 2)])
-    assert [(v.rule, v.line) for v in told.violations] == [("accesses_ordered", 5)]
+def copy(op: str, src: int, dst: int, stream: str) -> Event:
+    return {"ev": "copy", "op": op, "src": src, "dst": dst, "slots": [0, 2], "stream": stream}
+
+
+def own(block: int, pos: int = 0) -> Event:
+    return {"ev": "map", "branch": "a", "pos": pos, "block": block}
+
+
+ADMIT: Event = {"ev": "admit", "branch": "a", "tokens": 2}
+SPREAD = [*BLOCKS, write("a", 1), *JOINED, write("b", 2, "t"), write("a", 2)]
+NEXT: list[Event] = [
+    {"ev": "unmap", "branch": "a", "pos": 0, "block": 2}, {"ev": "free", "block": 2}, {"ev": "alloc", "block": 2},
+]  # fmt: skip
+
+PROGRAMS: dict[str, tuple[str, list[int]]] = {
+    "what comes behind it does not race with it": ("a=s1, record e s, wait e t, b=t2, a=s2", []),
+    "nor on its own stream": ("a=s1, b=s2, a=s2", []),
+    "nor behind a sync of an earlier place": ("a=s1, c=t0, record e s, done c, wait e t, b=t2, a=s2", []),
+    "what was replaced meanwhile does": ("b=t2, a=s1, record e t, wait e s, c=s2, a=s2", [10]),
+    "it replaces nothing that came behind it": ("a=s1, b=s2, a=s2, c=t2", [8]),
+    "what the thread did between is of no help": ("a=t2, b=s1, 0, free 2, alloc 2, b=s2", [10]),
+    "nor what it learned": ("a=t2, b=s1, done a, free 2, alloc 2, b=s2", [10]),
+    "legacy: the legacy stream comes behind it": ("a=t1, b=s2, a=t2", []),
+    "an op that goes on and on stays in its place": ("a=s1, b=s2, a=s0, a=s2, record e s, wait e t, c=t2", []),
+    "the later of two launches is the one that begins later": ("a=s1, b=t2, a=s2, c=u0", [6]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_it_is_judged_where_it_begins(what: str) -> None:
+    program, lines = PROGRAMS[what]
+    log = log_of(program, legacy=what.startswith("legacy"))
+    agree(log, Model(log).races())
+    assert sorted({line for line, _ in reported(log)[0]}) == lines
+
+
+CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
+    "it writes what is read behind it":
+        ([ADMIT, *BLOCKS, own(2), write("a", 1), *JOINED, read("r", "t"), write("a", 2)], []),
+    "it reads what is written behind it only":
+        ([ADMIT, *BLOCKS, own(2), write("a", 1), *JOINED, write("b", 2, "t"), read("a", "s")],
+         [("read_is_initialised", 11)]),
+    "it reads what it wrote in an event between":
+        ([ADMIT, *BLOCKS, own(2), write("a", 1), write("a", 2), *JOINED, write("b", 1, "t"), read("a", "s")], []),
+    "a copy of it brings nothing that is written behind it":
+        ([ADMIT, *BLOCKS, own(2), write("a", 1), *JOINED, write("b", 3, "t"), copy("a", 3, 2, "s"), read("r", "s")],
+         [("read_is_initialised", 12)]),
+    "it reads a token without an entry":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(2), write("a", 2), *JOINED, write("b", 1, "t"), read("a", "s", 4)],
+         [("read_is_initialised", 11)]),
+    "it reads nothing below the window":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(2), own(3, 1), write("a", 3), *JOINED, write("b", 1, "t"),
+          {"ev": "window", "branch": "a", "from": 1}, read("a", "s", 4)], []),
+    "its reads are remembered":
+        ([ADMIT, *BLOCKS, own(2), write("a", 2), *JOINED, write("b", 1, "t"), read("a", "s"), write("c", 2, "u")],
+         [("accesses_ordered", 12)]),
+    "what a branch still holds it read in a former life":
+        ([ADMIT, *BLOCKS, own(2), write("b", 2), *JOINED, read("r", "t"), write("a", 1), write("c", 1), *NEXT,
+          write("a", 2)], [("no_reuse_in_flight", 16)]),
+    "what is lost later was written before":
+        ([ADMIT, *BLOCKS, own(2), write("a", 1), {"ev": "invalidate", "block": 2}, write("b", 1), write("a", 2),
+          {"ev": "invalidate", "block": 2}, read("r", "s")], [("read_is_initialised", 12)]),
+    "of a block with a breach it breaks nothing more":
+        ([*BLOCKS, write("x", 2, "u"), write("a", 1), *JOINED, write("b", 2, "t"), write("a", 2)],
+         [("accesses_ordered", 9)]),
+    "what its copies pass on is not trusted":
+        ([*BLOCKS, write("x", 2, "u"), write("a", 1), *JOINED, write("b", 1, "t"), copy("a", 2, 3, "s"),
+          write("c", 3, "u")], [("accesses_ordered", 10)]),
+    "nor what was copied where it begins":
+        ([*BLOCKS, write("x", 2, "u"), copy("a", 2, 3, "s"), *JOINED, write("b", 1, "t"), copy("a", 1, 2, "s"),
+          write("c", 3, "u")], [("accesses_ordered", 6)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_breaches(what: str) -> None:
+    log, told = CASES[what]
+    assert [(v.rule, v.line) for v in check([HEADER, *log]).violations] == told
 
 
 def test_launches_that_take_turns_are_judged_at_once_where_none_comes_behind_another() -> None:
     told = check([HEADER, *BLOCKS, write("a", 1), write("b", 2, "t"), write("a", 1), write("b", 2, "t"), *JOINED])
     assert (told.verdict, told.reasons) == ("HOLDS", ())
+
+
+def test_where_too_much_is_spread_the_verdict_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FULL, 0)
+    told = check([HEADER, *SPREAD])
+    assert (told.verdict, told.violations) == ("UNKNOWN", ())
+    assert told.reasons == (
+        "the order of device work was judged before line 5 alone: op a, launched there, goes on at line 9, after what "
+        "may come behind it; write the events of a launch together",
+    )
+
+
+def test_then_what_was_launched_before_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FULL, 0)
+    told = check([HEADER, *BLOCKS, write("x", 1, "u"), write("y", 1), *SPREAD[3:], write("z", 2, "u")])
+    assert [(v.rule, v.line) for v in told.violations] == [("accesses_ordered", 6)]
+
+
+def test_a_race_with_it_is_told_and_shown() -> None:
+    log = [HEADER, *BLOCKS, write("a", 1), write("b", 2, "t"), write("c", 1), write("a", 2)]
+    (race,) = check(log).violations
+    assert (race.line, race.earlier) == (6, 8)
+    assert race.message == (
+        "stream t writes slots [0,2) of block 2, not ordered after the write on stream s, launched at line 5"
+    )
+    assert [fact.line for fact in race.because] == [8]
+    assert [event.op for event in witness(memory_log(log), race).events[1:]] == ["a", "b", "b", "a"]  # type: ignore[union-attr]
+
+
+def test_of_what_it_reads_itself_is_told_where_it_stands() -> None:
+    log = [HEADER, *CASES["it reads what is written behind it only"][0]]
+    (breach,) = check(log).violations
+    assert breach.message.endswith("of block 2, launched at line 7, which were not written in this life")
+    assert (breach.missing or "").endswith("before line 7")
+    assert [event.op for event in witness(memory_log(log), breach).events[-2:]] == ["a", "a"]  # type: ignore[union-attr]
+
+
+def test_what_is_kept_of_contents_does_not_grow_with_the_log() -> None:
+    life = [{"ev": "free", "block": 1}, {"ev": "alloc", "block": 1}, write("w", 1)]
+    opened = memory_log([HEADER, BLOCKS[0], write("a", 1), *life * 50])
+    assert opened.header is not None
+    replay = Replay(opened.header, frozenset(), frozenset(), one_thread=True, hears=hearer(Spread()))
+    for batch in opened.batches():
+        replay.perform(batch)
+    assert isinstance(replay.order, Placed)
+    assert len(replay.order.contents.written.masks) == 1
