@@ -74,11 +74,11 @@ class Placed(Order):
 
     def _place(self, a: Late) -> None:
         """An access of a later event, where the launch stands."""
-        b, judge = self._block(a.block), self.judge
+        b, judge = self.feed.block(a.block), self.judge
         with ExitStack() as lives:
             lives.enter_context(self._in_life(b, a.life))
             if a.source is not None:
-                src = self._block(a.source[0])
+                src = self.feed.block(a.source[0])
                 lives.enter_context(self._in_life(src, a.source[1]))
                 judge.copy(src, b, a.lo, a.hi, a.line, a.op)
             elif a.use == WRITE:
@@ -87,10 +87,6 @@ class Placed(Order):
                 self.contents.attend_late(b, a)
             else:
                 judge.read(b, a.lo, a.hi, a.use, a.line, a.op)
-
-    def _block(self, name: Any) -> int:
-        """The block of a name that the feed gave it."""
-        return self.feed.block(*name) if isinstance(name, tuple) else self.feed.block(name)
 
     @contextmanager
     def _in_life(self, b: int, life: int) -> Iterator[None]:
@@ -109,7 +105,6 @@ class Placed(Order):
     def _go_on(self, e: Access) -> None:
         """More of a launch: the ledger hears of it; what it accesses was judged, and is told now."""
         self.plain[type(e)](e)
-        self.clocks.launch(e.thread, e.op, e.stream)
         for branch, upto in reads_of(e):
             self.contents.look_for_entries(self.feed.row(branch, e.group), upto)
         for breach, access in self.owed.pop(self.line, ()):
@@ -125,8 +120,7 @@ class Placed(Order):
         if isinstance(e, ev.Copy):
             pairs = [(e.src, e.src_pool or e.pool, e.dst, e.dst_pool or e.pool)]
         for src, src_pool, dst, dst_pool in pairs:
-            if not (feed.is_null(src, src_pool) or feed.is_null(dst, dst_pool)):
-                yield feed.block(src, src_pool), feed.block(dst, dst_pool)
+            yield feed.block(src, src_pool), feed.block(dst, dst_pool)
 
 
 def reads_of(e: Access) -> Iterator[tuple[Hashable, int | None]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple  # what `Order` takes
+from typing import TYPE_CHECKING, Any, NamedTuple  # what `Order` takes, and names of blocks
 
 from kvsan.spec.ownership.accesses import slots_attended
 from kvsan.traces import events as ev
@@ -35,11 +35,11 @@ class Late(NamedTuple):
     line: int
     op: Hashable
     use: int
-    block: Hashable
+    block: Any  # as the feed names it
     life: int
     lo: int
     hi: int
-    source: tuple[Hashable, int] | None = None
+    source: tuple[Any, int] | None = None
     branch: Hashable | None = None
     pos: int = 0
 
@@ -129,7 +129,7 @@ class Notes(Judge):
         self.names, self.rows_named = feed.blocks.names, feed.branches.names
         self.accesses: list[Late] = []
 
-    def _of(self, b: int) -> tuple[Hashable, int]:
+    def _of(self, b: int) -> tuple[Any, int]:
         return self.names[b], self.history.block(b).life
 
     def write(

@@ -22,9 +22,8 @@ class PairWatch:
 
     def __init__(self, finding: Finding, told: Told) -> None:
         self.finding, self.told = finding, told
-        self.end = finding.violation.line
-        self.line = max(self.end, (told.earlier or 0) + 1)
-        self.idle = told.earlier == self.end
+        self.line = max(finding.violation.line, (told.earlier or 0) + 1)
+        self.idle = told.earlier == finding.violation.line
         self.earlier: Because | None = None
         self.latest: dict[str, Because] = {}
 
@@ -44,7 +43,7 @@ class PairWatch:
             note = f" ({self.told.note})" if self.told.note else ""
             self.earlier = Because(line, event_text(event) + note)
             return
-        if (self.told.earlier is not None and self.earlier is None) or line >= self.end:
+        if self.told.earlier is not None and self.earlier is None:
             return
         if self._tells(replay, event):
             kind = type(event).__name__

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kvsan.checker import check
 from kvsan.checker.order.placed import Placed, hearer
+from kvsan.checker.order.schedule import NoWitness
 from kvsan.checker.order.spread import Spread
 from kvsan.checker.order.witness import witness
 from kvsan.checker.replay.memory import memory_log
 from kvsan.checker.replay.replay import Replay
+from kvsan.traces import events as ev
 from oracle import Model
 from test_interleavings import agree, reported
 from test_knowledge import log_of
@@ -37,10 +41,11 @@ def copy(op: str, src: int, dst: int, stream: str) -> Event:
     return {"ev": "copy", "op": op, "src": src, "dst": dst, "slots": [0, 2], "stream": stream}
 
 
-def own(block: int, pos: int = 0) -> Event:
+def own(block: int | None, pos: int = 0) -> Event:
     return {"ev": "map", "branch": "a", "pos": pos, "block": block}
 
 
+MID_RUN: Event = {**HEADER, "started": "mid_run"}
 ADMIT: Event = {"ev": "admit", "branch": "a", "tokens": 2}
 SPREAD = [*BLOCKS, write("a", 1), *JOINED, write("b", 2, "t"), write("a", 2)]
 NEXT: list[Event] = [
@@ -57,6 +62,7 @@ PROGRAMS: dict[str, tuple[str, list[int]]] = {
     "nor what it learned": ("a=t2, b=s1, done a, free 2, alloc 2, b=s2", [10]),
     "legacy: the legacy stream comes behind it": ("a=t1, b=s2, a=t2", []),
     "an op that goes on and on stays in its place": ("a=s1, b=s2, a=s0, a=s2, record e s, wait e t, c=t2", []),
+    "what the thread does between is judged in its place": ("a=t1, 0, free 0, alloc 0, a=t0", [6]),
     "the later of two launches is the one that begins later": ("a=s1, b=t2, a=s2, c=u0", [6]),
 }  # fmt: skip
 
@@ -87,8 +93,34 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
         ([{**ADMIT, "tokens": 4}, *BLOCKS, own(2), own(3, 1), write("a", 3), *JOINED, write("b", 1, "t"),
           {"ev": "window", "branch": "a", "from": 1}, read("a", "s", 4)], []),
     "its reads are remembered":
-        ([ADMIT, *BLOCKS, own(2), write("a", 2), *JOINED, write("b", 1, "t"), read("a", "s"), write("c", 2, "u")],
-         [("accesses_ordered", 12)]),
+        ([ADMIT, *BLOCKS, own(2), write("x", 2), *JOINED, write("a", 1), write("b", 1), read("a", "s"),
+          write("c", 2, "t")], [("accesses_ordered", 13)]),
+    "its reads of a block with a breach are not":
+        ([ADMIT, *BLOCKS, own(2), write("x", 2), write("y", 2, "t"), write("a", 1), write("b", 1), read("a", "s"),
+          *NEXT, write("c", 2, "t")], [("accesses_ordered", 8)]),
+    "what it copies may have been written before the log":
+        ([MID_RUN, ADMIT, BLOCKS[0], own(1), write("a", 2), copy("b", 3, 2, "s"), copy("a", 5, 1, "s"), read("r", "s")],
+         []),
+    "so may what is read behind it":
+        ([MID_RUN, ADMIT, BLOCKS[0], own(1), write("a", 2), *JOINED, write("b", 2, "t"), read("r", "t"),
+          copy("a", 5, 1, "s")], []),
+    "so may what it reads": ([MID_RUN, ADMIT, own(1), write("a", 2), write("b", 2), read("a", "s")], []),
+    "where writes are not recorded, anything may have been written":
+        ([{**HEADER, "complete": ["alloc", "admit", "map", "read"]}, ADMIT, *BLOCKS, own(2), write("a", 1),
+          write("b", 1), read("a", "s")], []),
+    "a null entry is read by nobody":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(None), own(3, 1), write("a", 3), write("b", 1), read("a", "s", 4)], []),
+    "nor is an entry below the window missed":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(3, 1), write("a", 3), {"ev": "window", "branch": "a", "from": 1},
+          write("b", 1), read("a", "s", 4)], []),
+    "its blocks are of a pool":
+        ([{**HEADER, "pools": {"cpu": {"blocks": 8}}}, *BLOCKS, {**BLOCKS[1], "pool": "cpu"},
+          {**write("x", 2, "u"), "pool": "cpu"}, write("a", 1), write("b", 1),
+          {**copy("a", 2, 3, "s"), "src_pool": "cpu"}, write("c", 3, "u"), {**write("d", 2, "t"), "pool": "cpu"}],
+         [("accesses_ordered", 9)]),
+    "copies of one launch are not ordered by its writes":
+        ([*BLOCKS, write("x", 1), write("x", 2), copy("a", 1, 2, "s"), write("a", 2), copy("a", 2, 3, "s")],
+         [("source_stable", 9)]),
     "what a branch still holds it read in a former life":
         ([ADMIT, *BLOCKS, own(2), write("b", 2), *JOINED, read("r", "t"), write("a", 1), write("c", 1), *NEXT,
           write("a", 2)], [("no_reuse_in_flight", 16)]),
@@ -110,7 +142,8 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
 @pytest.mark.parametrize("what", CASES)
 def test_breaches(what: str) -> None:
     log, told = CASES[what]
-    assert [(v.rule, v.line) for v in check([HEADER, *log]).violations] == told
+    log = log if log[0]["ev"] == "trace" else [HEADER, *log]
+    assert [(v.rule, v.line) for v in check(log).violations] == told
 
 
 def test_launches_that_take_turns_are_judged_at_once_where_none_comes_behind_another() -> None:
@@ -132,6 +165,56 @@ def test_then_what_was_launched_before_it_is_judged(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(FULL, 0)
     told = check([HEADER, *BLOCKS, write("x", 1, "u"), write("y", 1), *SPREAD[3:], write("z", 2, "u")])
     assert [(v.rule, v.line) for v in told.violations] == [("accesses_ordered", 6)]
+
+
+def test_then_launches_that_take_turns_are_judged_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FULL, 0)
+    told = check([HEADER, *BLOCKS, write("a", 1), write("b", 2, "t"), write("a", 2)])
+    assert [(v.rule, v.line) for v in told.violations] == [("accesses_ordered", 7)]
+
+
+def test_then_the_first_that_is_spread_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FULL, 0)
+    for ops in ("abcba", "abcab"):
+        told = check([HEADER, *BLOCKS, *(write(op, 1) for op in ops)])
+        assert told.reasons[0].startswith("the order of device work was judged before line 5 alone: op a,")
+    legacy = check([{**HEADER, "legacy_stream": "t"}, *BLOCKS, write("a", 1), write("b", 2, "t"), write("a", 2)])
+    assert (legacy.verdict, legacy.violations) == ("UNKNOWN", ())
+
+
+def test_what_was_found_stands_when_events_are_missing_later() -> None:
+    hidden = [*BLOCKS, write("x", 2), write("a", 1, "t"), *JOINED, write("b", 2, "t"), write("a", 2, "t")]
+    turns = [*BLOCKS, write("a", 1), write("b", 2, "t"), write("a", 2)]
+    for log, line in ((hidden, 10), (turns, 6)):
+        numbered = [{**event, "seq": n} for n, event in enumerate([*log, BLOCKS[0]], 1)]
+        numbered[-1]["seq"] += 5
+        assert [v.line for v in check([HEADER, *numbered]).violations] == [line]
+
+
+def test_a_check_that_is_interrupted_before_it_knows_tells_no_race() -> None:
+    def interrupt(events: int, line: int) -> None:
+        calls.append(line)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    calls: list[int] = []
+    told = check([HEADER, *SPREAD], interruptible=True, progress=interrupt)
+    assert (told.verdict, told.violations, told.interrupted) == ("UNKNOWN", (), True)
+
+
+def test_its_races_are_shown_again_and_have_a_witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = [*BLOCKS, write("a", 1), write("b", 2, "t"), write("c", 1), write("a", 2)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in (HEADER, *log)))
+    (race,) = check(path).violations
+    assert "--until 8 " in (race.replay or "")
+    hidden = log_of(PROGRAMS["what was replaced meanwhile does"][0], legacy=False)
+    (other,) = check(hidden).violations
+    ops = [event.op for event in witness(memory_log(hidden), other).events if isinstance(event, ev.Run)]
+    assert ops == ["a", "b"]
+    monkeypatch.setattr(FULL, 0)
+    with pytest.raises(NoWitness, match="too much"):
+        witness(memory_log(hidden), other)
 
 
 def test_a_race_with_it_is_told_and_shown() -> None:
