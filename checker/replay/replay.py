@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, cast  # rendered values of any sort
 
 from kvsan.checker.order.analysis import MARK, Order
@@ -72,7 +72,6 @@ class Replay:
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
         self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
-        self.queue_events = moves_queues(self.spec)
         self.findings: list[Finding] = []
         self.lints: list[Finding] = []
         self.totals: Counter[str] = Counter()
@@ -84,6 +83,11 @@ class Replay:
         self.gaps: list[Gap] = []
         self.was_spread = self.was_mixed = False
         self._begin(header.started == "mid_run")
+
+    @cached_property
+    def queue_events(self) -> frozenset[str]:
+        """The events after whose breaches a pool's counts are wrong, too."""
+        return moves_owned_queues() if self.spec is ownership() else moves_queues(self.spec)
 
     def _begin(self, unknown_past: bool) -> None:
         constants = {**self.discipline.constants, "counts_pins": self.header.ref_counts == "owners+pins"}
@@ -111,8 +115,7 @@ class Replay:
 
     @property
     def misjudged(self) -> bool:
-        """A launch whose events are spread over the log may be, or a breach may have another line, see `order.spread`.
-        Then what was performed is to be judged once more."""
+        """A launch whose events are spread may be, or a breach may have another line: see `order.spread`."""
         mixed = self.was_mixed or self.order.clocks.mixed
         return self.was_spread or self.order.too_early or (mixed and any(f.told is not None for f in self.findings))
 
@@ -279,6 +282,12 @@ def moves_queues(spec: ir.Spec) -> frozenset[str]:
         for event in spec.of_kind("event", "settling")
         if any(a.variable in counts for a in writes(event, spec.variables))
     )
+
+
+@cache
+def moves_owned_queues() -> frozenset[str]:
+    """The same of the discipline, once a process."""
+    return moves_queues(ownership())
 
 
 def decides_everything(occurring: frozenset[str]) -> bool:
