@@ -10,6 +10,7 @@ from kvsan.spec.ownership.state import Block, Branch, Pos
 
 from .device import COMPUTE, COPIES, COPY_WORK, STEP_WORK
 from .ledger_facts import entries_differ  # noqa: F401  # and every fact beside it
+from .owned_facts import held_is_owned  # noqa: F401
 from .paged_cow import (
     COPYING,
     DOOMED,
@@ -125,18 +126,6 @@ def filled_targets(s: PagedCow, r: Branch, b: Block) -> bool:
     Deviates: none.
     """
     return s.filling[r, b] == (s.target[r] == b)
-
-
-@auxiliary
-def held_is_owned(s: PagedCow, b: Block) -> bool:
-    """A held block has an owner: the standing form of `no_leak`.
-
-    Source: vllm#11562.
-    Catches: a block that nobody gives back.
-    Except: none.
-    Deviates: none.
-    """
-    return not s.held[b] or s.owners[b] > 0
 
 
 @auxiliary

@@ -10,6 +10,7 @@ from kvsan.spec.ownership.state import Block, Branch, Identity, Pos, Slot
 
 from .device import COMPUTE, COPY_WORK, STEP_WORK
 from .ledger_facts import entries_differ  # noqa: F401  # and every fact beside it
+from .owned_facts import held_is_owned  # noqa: F401
 from .prefix_append_only import FILLING, IDLE, OUT, STEPPING, PrefixAppendOnly
 
 
@@ -199,18 +200,6 @@ def sealed_is_full(s: PrefixAppendOnly, r: Branch, p: Pos) -> bool:
         or s.sealed[b] == empty()
         or ((p + 1) * s.block_size[r] <= s.prompt and (s.phase[r] != FILLING or p < s.found[r]))
     )
-
-
-@auxiliary
-def held_is_owned(s: PrefixAppendOnly, b: Block) -> bool:
-    """A held block has an owner: the standing form of `no_leak`.
-
-    Source: vllm#11562.
-    Catches: a block that nobody gives back.
-    Except: none.
-    Deviates: none.
-    """
-    return not s.held[b] or s.owners[b] > 0
 
 
 @auxiliary
