@@ -352,8 +352,12 @@ def prove(
     mutant: Annotated[str, typer.Option(metavar="NAME", help="The design with one decision wrong.")] = "",
     without: Annotated[list[str] | None, typer.Option(metavar="FACT", help="Leave a fact out. Repeatable.")] = None,
     action: Annotated[list[str] | None, typer.Option(metavar="ACTION", help="Only this step. Repeatable.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="For one query.")] = 10.0,
-    budget: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="For everything; the rest is left.")] = 600.0,
+    spend: Annotated[
+        int, typer.Option(min=1000, metavar="COUNT", help="For one query, in Z3's count, alike on every machine.")
+    ] = 20_000_000,
+    budget: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="By the clock, for everything; the rest is left.")
+    ] = 600.0,
     spacer: Annotated[bool, typer.Option("--spacer", help="Ask Spacer, which is told no fact.")] = False,
     rule: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="With --spacer, only this. Repeatable.")
@@ -368,7 +372,7 @@ def prove(
     """
     from kvsan.checker.command.prove import Request, run
 
-    rest = (timeout, budget, format == Plain.json, quiet, spacer, tuple(rule or ()))
+    rest = (spend, budget, format == Plain.json, quiet, spacer, tuple(rule or ()))
     request = Request(design, tuple(set_ or ()), scope, mutant, tuple(without or ()), tuple(action or ()), *rest)
     raise typer.Exit(run(request))
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvsan.checker.prove.system import BadDesign, System, ownership, system, with_facts
+from kvsan.checker.prove.system import SPEND, BadDesign, System, ownership, system, with_facts
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -28,7 +28,7 @@ class Request:
     mutant: str = ""
     without: Sequence[str] = ()
     actions: Sequence[str] = ()
-    timeout: float = 10.0
+    spend: int = SPEND
     budget: float = 600.0
     json: bool = False
     quiet: bool = False
@@ -42,6 +42,7 @@ class Request:
         parts += ["--scope", self.scope] if self.scope else []
         parts += ["--mutant", self.mutant] if self.mutant else []
         parts += [part for s in self.without for part in ("--without", s)]
+        parts += ["--spend", str(self.spend)] if self.spend != SPEND else []
         parts += ["--spacer"] if self.spacer else []
         parts += [part for s in self.rules for part in ("--rule", s)]
         return shlex.join(parts)
@@ -54,7 +55,8 @@ def run(request: Request) -> int:
         raise Refused("--rule goes with --spacer: an induction proves its rules together")
     try:
         from kvsan.checker.prove.prove import prove
-        from kvsan.checker.prove.spacer import asked, opinions
+        from kvsan.checker.prove.reach import reach
+        from kvsan.checker.prove.second import asked, opinions
         from kvsan.checker.report import opinion
         from kvsan.checker.report.proof import EXITS, as_json, as_text
     except ImportError as error:
@@ -62,12 +64,15 @@ def run(request: Request) -> int:
     if request.spacer:
         refuse_unknown("--rule", request.rules, asked(made), "rule here")
         with Line(f"asking Spacer of {request.design}", request.quiet) as live:
-            second = opinion.Second(made, tuple(opinions(made, request.rules, request.budget, live.tell)))
+            answers = tuple(opinions(made, request.rules, request.budget, live.tell))
+            broken = [o.rule for o in answers if o.status == "broken"]
+            found = reach(made, broken, made.scoped) if broken and not made.events else None
+        second = opinion.Second(made, answers, found)
         text = opinion.as_json(second) if request.json else opinion.as_text(second, request.replay)
         Sink(None, not request.json, Color.never).write(text)
         return EXITS[second.verdict]
     with Line(f"proving {request.design}", request.quiet) as live:
-        proof = prove(made, request.actions, request.timeout, request.budget, tell=live.tell, processes=PROCESSES)
+        proof = prove(made, request.actions, request.spend, request.budget, tell=live.tell, processes=PROCESSES)
     Sink(None, not request.json, Color.never).write(as_json(proof) if request.json else as_text(proof, request.replay))
     return EXITS[proof.verdict]
 

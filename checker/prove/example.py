@@ -9,6 +9,7 @@ from typing import Any  # z3 is untyped
 
 import z3
 from kvsan.checker.explore.replay import LETTERS, show
+from kvsan.checker.prove.premise import Seen, premise
 from kvsan.checker.prove.step import StepTerms
 from kvsan.checker.prove.terms import Cell, Instances, Terms, Translator, by_sort
 from kvsan.spec.lang import ir
@@ -20,11 +21,12 @@ Term = Any
 @dataclass(frozen=True)
 class Example:
     """before: entries and their values, those without which the step would not fail. after: what the step makes of
-    them, and of what else it changes there."""
+    them, and of what else it changes there. start: what is printed of the state before, as a condition."""
 
     before: tuple[tuple[str, str], ...]
     action: str
     after: tuple[tuple[str, str], ...]
+    start: ir.Expr
 
 
 @dataclass
@@ -102,7 +104,8 @@ def example(made: StepTerms, members: Iterable[Term], goal: Term, model: Any) ->
             now = naming.text(_after(made, cell), terms.variables[cell.variable].value)
             if now != was:
                 after.append((entry, now))
-    return Example(tuple(before), f"{made.step.name}({arguments})", tuple(after))
+    start = premise(Seen(terms, stands, naming.value), cells)
+    return Example(tuple(before), f"{made.step.name}({arguments})", tuple(after), start)
 
 
 def bare(type_: ir.Type) -> ir.Type:
@@ -113,7 +116,7 @@ def bare(type_: ir.Type) -> ir.Type:
 def _matter(made: StepTerms, naming: Naming, goal: Term) -> list[Cell]:
     """The entries whose values make the step possible and the goal fail."""
     solver = z3.SolverFor("ALL")
-    solver.set("timeout", 5000)
+    solver.set("rlimit", 5_000_000)
     solver.set("core.minimize", True)
     plain = made.terms.plain
     solver.add(z3.Or([z3.Not(plain(g)) for g in made.guard] + [plain(goal)]))

@@ -24,13 +24,16 @@ from kvsan.checker.prove.step import (
     step_terms,
     template,
 )
-from kvsan.checker.prove.system import Facts
+from kvsan.checker.prove.system import SPEND, Facts
 from kvsan.checker.prove.terms import Instances, Key, Template, by_sort, is_true_in
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Sizes
 from kvsan.spec.lang.walk import every
 
 Term = Any
+QUICK, TURNS, PER_TURN, FEW = 20_000, 60, 8, 6
+"""For one goal: what pattern matching may take, queries with instances, new instances of a hypothesis a query; queries
+for what is not possible at all, which two have shown where it was so."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,9 @@ class Goal:
 
 @dataclass
 class Result:
-    """A rule at a step. status: proved, untouched (the step changes nothing that it reads), failed, unknown."""
+    """A rule at a step. status: proved, untouched (the step changes nothing that it reads), failed, unknown.
+    started: of a failed one, the steps to its start that the explorer finds in a small scope; None: none, or not asked.
+    """
 
     rule: str
     kind: str
@@ -55,6 +60,7 @@ class Result:
     seconds: float = 0.0
     number: int = -1
     example: Example | None = None
+    started: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -64,7 +70,7 @@ class Induction:
     step: ir.Step
     facts: Facts
     sizes: Sizes
-    timeout_ms: int
+    spend: int
     assume_obligations: bool
     made: StepTerms
     instances: Instances
@@ -127,18 +133,19 @@ def induction(
     all_facts: Facts,
     variables: dict[str, ir.Variable],
     sizes: Sizes,
-    timeout_ms: int = 10_000,
+    spend: int = SPEND,
     assume_obligations: bool = False,
     deadline: float = math.inf,
     first: bool = False,
 ) -> tuple[list[Result], bool]:
     """Try to show everything of one step. Returns whether the step can happen at all, too.
 
-    deadline: of `time.perf_counter`; what is not tried by then is unknown. first: stop where something fails.
+    spend: on one query, in Z3's count of resources, which is the same on every machine. deadline: of
+    `time.perf_counter`; what is not tried by then is unknown. first: stop where something fails.
     """
     begun = time.perf_counter()
     made = step_terms(step, variables, sizes)
-    run = Induction(step, all_facts, sizes, timeout_ms, assume_obligations, made, Instances(made.terms))
+    run = Induction(step, all_facts, sizes, spend, assume_obligations, made, Instances(made.terms))
     for fact in all_facts.invariants:
         for bound, body in facts(fact, made, after=False):
             run.hypotheses.append(template(made.terms, bound, body))
@@ -171,9 +178,9 @@ def _prepare(run: Induction) -> None:
     """Two solvers with the step: one for instances, and one with the hypotheses as quantified formulas."""
     made = run.made
     run.solver, run.quick = z3.SolverFor("ALL"), z3.SolverFor("ALL")
-    run.solver.set("timeout", run.timeout_ms)
+    run.solver.set("rlimit", run.spend)
     run.quick.set("smt.mbqi", False)
-    run.quick.set("timeout", QUICK_MS)
+    run.quick.set("rlimit", QUICK)
     base = [*made.guard, *made.guard_defined]
     own = [*made.defined, *(t for _, _, t in made.obligations if run.assume_obligations)]
     run.hypotheses += [template(made.terms, tuple(made.terms.placeholders(t)), t) for t in own]
@@ -204,10 +211,10 @@ def _closed_members(run: Induction, roots: list[Term]) -> dict[int, Term]:
 
 
 def _enabled(run: Induction) -> bool:
-    """Whether the facts leave the step possible: else its proofs say nothing."""
+    """Whether the facts leave the step possible, as far as a few turns show: else its proofs say nothing."""
     known = run.known.copy()
     run.solver.push()
-    for _ in range(TURNS):
+    for _ in range(FEW):
         if run.solver.check() != z3.sat or not _refute(run, known, run.solver.model()):
             break
     possible = bool(run.solver.check() != z3.unsat)
@@ -284,10 +291,6 @@ def different(members: Iterable[Term], model: Any) -> dict[str, list[Term]]:
     for term in members:
         values.setdefault(model.eval(term, model_completion=True).get_id(), term)
     return by_sort(values.values())
-
-
-QUICK_MS, TURNS, PER_TURN = 400, 60, 8
-"""For one goal: milliseconds of pattern matching, queries with instances, new instances of a hypothesis a query."""
 
 
 def reads_of(fact: ir.Step) -> set[str]:

@@ -11,8 +11,8 @@ from multiprocessing import get_all_start_methods, get_context
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.induction import Result, induction
 from kvsan.checker.prove.initial import broken_at_start
-from kvsan.checker.prove.reach import Reached, reach
-from kvsan.checker.prove.system import System
+from kvsan.checker.prove.reach import Reached, reach, steps_to
+from kvsan.checker.prove.system import SPEND, System
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
 
@@ -49,10 +49,11 @@ class Proof:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What every action is tried with. until: of `time.perf_counter`, one clock for all processes."""
+    """What every action is tried with. spend: on a query. until: of `time.perf_counter`, one clock for all
+    processes."""
 
     system: System
-    timeout_ms: int
+    spend: int
     until: float
     first: bool
 
@@ -61,7 +62,7 @@ class Attempt:
         system = self.system
         if time.perf_counter() > self.until:
             return Tried(left="no time")
-        rest = (self.timeout_ms, system.events, self.until, self.first)
+        rest = (self.spend, system.events, self.until, self.first)
         try:
             results, enabled = induction(system.actions[number], system.facts, system.variables, system.sizes, *rest)
         except Entangled as tie:
@@ -102,7 +103,7 @@ def _shared(number: int) -> Tried:
 def prove(
     system: System,
     actions: Sequence[str] = (),
-    timeout: float = 10.0,
+    spend: int = SPEND,
     budget: float = 600.0,
     explore: bool = True,
     first: bool = False,
@@ -111,8 +112,9 @@ def prove(
 ) -> Proof:
     """Every step of a design by induction; what fails is looked for by the explorer.
 
-    actions: only these. timeout: seconds a query. budget: seconds altogether; what is not reached is left. first: stop
-    at the first step that fails, which leaves the others. processes: that share the actions. Raises BadDesign.
+    actions: only these. spend: on a query, in Z3's count. budget: seconds of a clock altogether; what is not reached
+    is left. first: stop at the first step that fails, which leaves the others. processes: that share the actions.
+    Raises BadDesign.
     """
     begun = time.perf_counter()
     proof = Proof(system, start=broken_at_start(system))
@@ -121,7 +123,7 @@ def prove(
     )
     chosen = [a for a in system.actions if not actions or a.name in actions]
     tell(f"0 of {len(chosen)} actions")
-    attempt = Attempt(system, int(timeout * 1000), begun + budget, first)
+    attempt = Attempt(system, spend, begun + budget, first)
     for k, (action, made) in enumerate(zip(chosen, _attempts(attempt, chosen, processes), strict=True), 1):
         tell(f"{k} of {len(chosen)} actions")
         if made.left:
@@ -135,5 +137,18 @@ def prove(
     if proof.failed and explore and not system.events:
         tell("what failed, in the explorer")
         proof.reached = reach(system, [r.rule for r in proof.failed], system.scoped)
+        _look_for_starts(proof)
     proof.seconds = time.perf_counter() - begun
     return proof
+
+
+def _look_for_starts(proof: Proof) -> None:
+    """Whether the explorer reaches the start of the first steps that failed, where it breaks what they break."""
+    assert proof.reached is not None
+    for r in [r for r in proof.failed if r.rule in proof.reached.broken][:STARTS]:
+        if r.example is not None:
+            r.started = steps_to(proof.system, r.example.start, proof.system.scoped)
+
+
+STARTS = 4
+"""Of how many failed steps the start is looked for: each is a search of its own."""

@@ -11,7 +11,7 @@ from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.prove.system import Scoped, System
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.simplify import conj
+from kvsan.spec.lang.simplify import conj, negate
 from kvsan.spec.lang.symbolic import Sizes, Swap, size_of
 
 STATES = 300_000
@@ -44,6 +44,20 @@ def reach(system: System, names: Sequence[str], scoped: Scoped) -> Reached:
         return Reached(scoped.settings, 0, 0, "no compiler", {})
     broken = {v.rule: tuple(s.text for s in v.steps) for v in found.violations}
     return Reached(scoped.settings, found.states, found.depth, found.stopped, broken)
+
+
+def steps_to(system: System, start: ir.Expr, scoped: Scoped) -> tuple[str, ...] | None:
+    """The shortest way to a state where the condition holds; None where a scope has none. Raises BadDesign.
+
+    No rule is judged on the way: of a wrong design, a step before may have broken one.
+    """
+    spec = system.design.spec
+    kept = {n: s for n, s in spec.steps.items() if s.kind not in ("auxiliary", "invariant", "counted")}
+    never = ir.Step("never", "invariant", "", (), (), None, "", value=negate(start))
+    design = replace(system.design, spec=replace(spec, steps={**kept, "never": never}))
+    found = explore(prepare(design, scoped, without=list(spec.rules)), Limits(STATES, 2 << 30, 1 << 30))
+    ways = (v.steps for v in found.violations if v.rule == "never")
+    return next((tuple(s.text for s in steps) for steps in ways), None)
 
 
 def as_invariant(fact: ir.Step, sizes: Sizes) -> ir.Step:

@@ -18,6 +18,10 @@ from kvsan.spec.lang.symbolic import Sizes
 from kvsan.spec.lang.walk import every
 from kvsan.spec.ownership.disciplines import DISCIPLINES
 
+SPEND = 20_000_000
+"""What one query may take, in Z3's count of resources, which is the same on every machine: more than two hundred times
+what the hardest query of `paged_cow` and `tail_copy` takes."""
+
 OPEN_SORTS = {"Block": "blocks", "Branch": "branches"}
 """The sorts that have any number of members, and the setting that says how many a scope has."""
 
@@ -146,4 +150,16 @@ def enough(fact: ir.Step, sort: str) -> int:
     return bound + sum(p.type == ir.SortType(sort) for p in fact.params)
 
 
-__all__ = ["BadDesign", "Design", "Facts", "Scoped", "Start", "System", "enough", "ownership", "system", "with_facts"]
+__all__ = [
+    "SPEND",
+    "BadDesign",
+    "Design",
+    "Facts",
+    "Scoped",
+    "Start",
+    "System",
+    "enough",
+    "ownership",
+    "system",
+    "with_facts",
+]

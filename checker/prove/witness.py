@@ -64,7 +64,8 @@ class Clause:
 class Abstraction:
     """seen: the variables of which entries are kept. counted: counters of the discipline among what is read.
 
-    naming: the variables for which it is counted how many branches name b.
+    naming: the variables for which it is counted how many branches name b. wide: a step is told the fact of the other
+    blocks whose entries the witness takes over, too: what a copy's source holds its target will.
     """
 
     variables: dict[str, ir.Variable]
@@ -72,6 +73,7 @@ class Abstraction:
     seen: tuple[ir.Variable, ...]
     counted: tuple[counts.Counter, ...]
     naming: tuple[ir.Variable, ...] = ()
+    wide: bool = False
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -207,7 +209,7 @@ class Abstraction:
         terms = made.terms
         (block, branch), none = placed, made.terms.none(BLOCK)
         pairs = [placed, *((block, r) for r in _present(made))]
-        for at in indexed(terms, goal) if head is None else []:
+        for at in indexed(terms, goal if head is None else head if self.wide else ()):
             if not at.eq(block):
                 at = z3.If(at == none, block, at)  # of no block nothing is known
                 pairs += [(at, r) for r in _present(made) or [branch]]

@@ -6,22 +6,51 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kvsan.checker.prove.spacer import Opinion
+from kvsan.checker.prove.reach import Reached
+from kvsan.checker.prove.second import Opinion
 from kvsan.checker.prove.system import System
+
+LEFT = "a finer abstraction gave no answer for what it may spend"
+LOST = "the abstraction is too weak for it: it keeps one block and one branch, not what holds between two"
 
 
 @dataclass(frozen=True)
 class Second:
-    """What Spacer says of a design."""
+    """What is said of a design without its facts. reached: what the explorer finds of the rules that are broken in the
+    abstraction; None where it did not look."""
 
     system: System
     opinions: tuple[Opinion, ...]
+    reached: Reached | None = None
 
     @property
     def verdict(self) -> str:
-        """What is broken in the abstraction need not be in the design."""
+        """What is broken in the abstraction alone need not be in the design."""
+        if any(self.is_real(o) for o in self.opinions):
+            return "VIOLATED"
         good = self.opinions and all(o.status == "proved" for o in self.opinions)
         return "HOLDS" if good else "UNKNOWN"
+
+    def is_real(self, o: Opinion) -> bool:
+        """Whether the explorer finds the rule broken too."""
+        return o.status == "broken" and self.reached is not None and o.rule in self.reached.broken
+
+    def status(self, o: Opinion) -> str:
+        """In words: what only the abstraction breaks is not known."""
+        if o.status == "broken" and not self.is_real(o):
+            return "unknown"
+        return o.status
+
+    def said(self, o: Opinion) -> str:
+        """What the explorer makes of a rule that is broken in the abstraction."""
+        found = self.reached
+        if found is None or found.stopped == "no compiler":
+            return "in the abstraction; whether the design breaks it was not looked for"
+        scope = ", ".join(f"{found.settings[n]} {n}" for n in ("branches", "blocks") if n in found.settings)
+        if o.rule in found.broken:
+            return f"and the explorer breaks it with {scope}: {'; '.join(found.broken[o.rule])}"
+        why = LEFT if o.left else LOST
+        return f"in the abstraction, but not in the {found.states:,} states that the explorer sees with {scope}: {why}"
 
 
 def as_json(second: Second) -> str:
@@ -33,9 +62,11 @@ def as_json(second: Second) -> str:
         "opinions": [
             {
                 "rule": o.rule,
-                "status": o.status,
+                "status": second.status(o),
+                "by": o.by,
                 "invariant": list(o.invariant),
                 "trace": list(o.trace),
+                "explored": second.said(o) if o.status == "broken" else "",
                 "clauses": o.clauses,
                 "seconds": round(o.seconds, 2),
             }
@@ -51,26 +82,29 @@ def as_text(second: Second, replay: str) -> str:
 
 
 def _lines(second: Second, replay: str) -> Iterator[str]:
-    yield f"{second.system.design.name}  one block b and one branch w of any number, as Spacer sees them"
+    yield f"{second.system.design.name}  one block b and one branch w of any number"
     for o in second.opinions:
         yield ""
-        yield f"  {o.rule}  {o.status}  {o.seconds:.2f} s, {o.clauses} clauses"
+        by = f" by {o.by}" if o.by else ""
+        yield f"  {o.rule}  {second.status(o)}{by}  {o.seconds:.2f} s, {o.clauses} clauses"
         if o.status == "proved":
             yield "    its invariant, which a plain solver finds inductive:"
         yield from (f"      {part}" for part in o.invariant)
-        if o.trace:
-            yield f"    by {'; '.join(o.trace)}"
+        if o.status == "broken":
+            yield f"    broken {second.said(o)}"
+            yield f"    in the abstraction by {'; '.join(o.trace)}"
     yield ""
     yield "  rests on      the lemma count_members"
     if _counters(second):
         yield f"  and on        {' and '.join(_counters(second))}, which the induction shows"
-    bad = [o.rule for o in second.opinions if o.status == "broken"]
-    if bad:
-        yield "  broken        in the abstraction, which forgets all but b and w: the design may be right"
-    if second.verdict == "HOLDS":
-        yield "HOLDS for any number of blocks and branches"
-        return
-    yield f"UNKNOWN: not proved: {', '.join(o.rule for o in second.opinions if o.status != 'proved')}"
+    match second.verdict:
+        case "HOLDS":
+            yield "HOLDS for any number of blocks and branches"
+            return
+        case "VIOLATED":
+            yield f"VIOLATED: {', '.join(o.rule for o in second.opinions if second.is_real(o))}"
+        case _:
+            yield f"UNKNOWN: not proved: {', '.join(o.rule for o in second.opinions if o.status != 'proved')}"
     yield f"  replay        {replay}"
 
 

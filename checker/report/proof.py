@@ -172,8 +172,10 @@ def reached_text(proof: Proof, r: Result) -> str:
     if found.stopped == "no compiler":
         return "not looked for: pip install 'kvsan[explore]'"
     scope = ", ".join(f"{found.settings[n]} {n}" for n in ("branches", "blocks") if n in found.settings)
+    if r.started is not None:
+        return f"yes, with {scope}: {'; '.join(r.started) or 'where it starts'}"
     if r.rule in found.broken:
-        return f"yes, with {scope}: {'; '.join(found.broken[r.rule])}"
+        return f"perhaps from another start, with {scope}: {'; '.join(found.broken[r.rule])}"
     if found.broken:
         first = next(iter(found.broken))
         return f"with {scope} {first} is broken first: {'; '.join(found.broken[first])}"

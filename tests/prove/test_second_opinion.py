@@ -1,8 +1,9 @@
-"""Spacer, which is told no fact, finds invariants for the discipline; what breaks a rule it does not call proved."""
+"""Told no fact, Spacer or an enumeration finds invariants of one block and branch; no wrong design is called right."""
 
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -10,9 +11,11 @@ pytest.importorskip("z3")
 
 import z3
 from attempts import design
-from kvsan.checker.prove import spacer
+from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.flat import Flat, without_bits
-from kvsan.checker.prove.spacer import Opinion, asked, opinions
+from kvsan.checker.prove.reach import Reached
+from kvsan.checker.prove.second import Opinion, asked, opinions
+from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
 from kvsan.checker.prove.witness import Clause
 from kvsan.checker.report.opinion import Second, as_json, as_text
@@ -76,21 +79,65 @@ def test_an_invariant_that_a_step_leaves_or_that_is_broken_does_not_stand() -> N
     step = Clause("flip", ((p,),), (q == z3.Not(p),), (q,))
     breaks = Clause("rule at flip", ((p,),), (z3.Not(p),), None)
     start = (z3.BoolVal(True),)
-    assert spacer._stands(lambda _: z3.BoolVal(True), [start], [step])
-    assert not spacer._stands(lambda seen: seen[0], [start], [step])
-    assert not spacer._stands(lambda _: z3.BoolVal(True), [start], [breaks])
-    assert not spacer._stands(lambda seen: z3.Not(seen[0]), [start], [])
+    assert stands(lambda _: z3.BoolVal(True), [start], [step])
+    assert not stands(lambda seen: seen[0], [start], [step])
+    assert not stands(lambda _: z3.BoolVal(True), [start], [breaks])
+    assert not stands(lambda seen: z3.Not(seen[0]), [start], [])
+
+
+one, two, new_one, new_two = z3.Bools("one two new_one new_two")
+BREAKS = Clause("rule at look", ((one, two),), (one == two,), None)
+
+
+def flip(*changes: z3.BoolRef) -> list[Clause]:
+    return [BREAKS, Clause("flip", ((one, two),), changes, (new_one, new_two))]
+
+
+def test_an_enumeration_ends_with_an_invariant_in_clauses_that_hold_of_all_that_was_reached() -> None:
+    clauses, start = flip(new_one == z3.Not(one), new_two == z3.Not(two)), (z3.BoolVal(True), z3.BoolVal(False))
+    found = cover([start], clauses, time.monotonic() + 60)
+    assert found is not None and found.complete and not found.broken
+    assert set(found.origins) == {(True, False), (False, True)}
+    told = lemmas(found, clauses)
+    assert {frozenset(t) for t in told} == {frozenset({(0, True), (1, True)}), frozenset({(0, False), (1, False)})}
+    assert stands(lambda seen: z3.And([holds(t, seen) for t in told]), [start], clauses)
+
+
+def test_an_enumeration_names_the_steps_to_what_breaks() -> None:
+    clauses, start = flip(new_one == z3.Not(one), new_two == two), (z3.BoolVal(True), z3.BoolVal(False))
+    found = cover([start], clauses, time.monotonic() + 60)
+    assert found is not None and not found.complete
+    assert found.broken == ("flip", "rule at look")
+
+
+def test_an_enumeration_without_time_has_no_answer() -> None:
+    start = (z3.BoolVal(True), z3.BoolVal(False))
+    assert cover([start], flip(new_one == one, new_two == two), time.monotonic()) is None
 
 
 def test_the_output_says_what_is_proved_and_what_is_not() -> None:
     made = tail_copy()
     assert "free_once" in asked(made) and "view_intact" not in asked(made)
-    proved = Opinion("free_once", "proved", ("owners[b] is 0 or held[b]",), (), 3, 1.0)
+    proved = Opinion("free_once", "proved", "Spacer", ("owners[b] is 0 or held[b]",), (), 3, 1.0)
     second = Second(made, (proved, Opinion("exclusive_write", "unknown")))
     assert second.verdict == "UNKNOWN" and Second(made, (proved,)).verdict == "HOLDS"
     assert Second(made, ()).verdict == "UNKNOWN"
     assert "UNKNOWN: not proved: exclusive_write" in as_text(second, "")
+    assert "free_once  proved by Spacer" in as_text(second, "")
     assert json.loads(as_json(second))["opinions"][0]["invariant"] == ["owners[b] is 0 or held[b]"]
+
+
+def test_what_only_the_abstraction_breaks_is_unknown_and_what_the_explorer_breaks_too_is_violated() -> None:
+    made, steps = tail_copy(), ("append_in_place(r0)",)
+    broken = Opinion("exclusive_write", "broken", "Spacer", (), ("append_in_place", "exclusive_write at finish_write"))
+    settings: dict[str, int | bool | str] = {"branches": 3, "blocks": 5}
+    alone = Second(made, (broken,), Reached(settings, 10, 5, "", {}))
+    assert alone.verdict == "UNKNOWN"
+    assert json.loads(as_json(alone))["opinions"][0]["status"] == "unknown"
+    assert "the abstraction is too weak for it" in as_text(alone, "")
+    real = Second(made, (broken,), Reached(settings, 10, 5, "", {"exclusive_write": steps}))
+    assert real.verdict == "VIOLATED"
+    assert "VIOLATED: exclusive_write" in as_text(real, "") and "append_in_place(r0)" in as_text(real, "")
 
 
 # --- the questions ----------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from kvsan.checker.prove.prove import prove
 from kvsan.checker.prove.system import system
 from kvsan.checker.report.proof import as_json, as_text
 from kvsan.spec.designs.catalog import TAIL_COPY
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.walk import every
 
 SCOPE = "one_slot_tail"
 FACTS = {
@@ -73,6 +75,8 @@ def test_a_mutant_breaks_a_step_and_what_matters_is_shown() -> None:
     assert before["phase[r0]"] == "IDLE"
     assert int(before["owners[b0]"]) > 1
     assert len(before) < 10  # what matters, not the whole state
+    read = {e.variable for e in every(broken.example.start) if isinstance(e, ir.Read)}
+    assert read == {entry.partition("[")[0] for entry in before}  # what the explorer looks for is what is shown
 
 
 def test_a_proof_for_machines_says_what_was_proved_by_what() -> None:
@@ -103,6 +107,8 @@ def test_two_processes_find_what_one_finds() -> None:
 def test_the_explorer_finds_the_start_of_a_bug() -> None:
     proof = attempt("tail_copy", "append_in_place", scope=SCOPE, mutant="append_without_copy", explore=True)
     assert proof.verdict == "VIOLATED"
+    (broken,) = proof.failed
+    assert broken.started is not None and broken.started[-1].startswith("fork_branch")  # then the tail has two owners
     assert "reached   yes" in as_text(proof, "")
 
 

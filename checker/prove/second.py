@@ -1,0 +1,202 @@
+"""A second opinion on a rule: an invariant of the witness-block abstraction, found without any fact of the design.
+
+It is told none of the facts that the induction rests on. What it answers is an invariant of one block and one branch,
+printed, and checked clause by clause by a solver that shares only the abstraction with it; or a way to break the rule
+there. Of a wrong design there always is one, of a right one there may be too: what the abstraction forgets matters, and
+nothing is said of the design.
+
+Spacer is asked first. Where it gives no answer for what it may spend, `cover` enumerates what the abstraction reaches,
+and its invariant stands the same check.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any  # z3 is untyped
+
+import z3
+from kvsan.checker.explore.slice import Parts, sliced
+from kvsan.checker.prove import counts
+from kvsan.checker.prove.cover import cover, holds, lemmas
+from kvsan.checker.prove.induction import reads_of
+from kvsan.checker.prove.spacer import spacer
+from kvsan.checker.prove.stands import Invariant, conjuncts, stands
+from kvsan.checker.prove.step import facts, step_terms
+from kvsan.checker.prove.system import System
+from kvsan.checker.prove.witness import Abstraction, Clause
+from kvsan.spec.lang import ir
+from kvsan.spec.lang.walk import all_statements
+
+Term = Any
+LEDGER = {"held", "owners", "table", "places", "filling"}
+"""What a fact of the ledger may rest on, beside what it reads."""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What is said of one rule or fact.
+
+    status: proved (and the invariant stood a plain check), broken, or unknown. by: `Spacer`, or `enumeration` of what
+    the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that it names, first
+    to last. left: a finer abstraction was asked too, and gave no answer.
+    """
+
+    rule: str
+    status: str
+    by: str = ""
+    invariant: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+    clauses: int = 0
+    left: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much the abstraction keeps: the variables by which it counts, and whether steps are told of other blocks."""
+
+    naming: tuple[str, ...] = ()
+    wide: bool = False
+
+
+def opinions(
+    system: System,
+    rules: Sequence[str] = (),
+    budget: float = 600.0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[Opinion]:
+    """One answer a state rule of a design, or a fact of the ledger. rules: only these. budget: seconds altogether."""
+    until = time.monotonic() + budget
+    for rule in asked(system):
+        if not rules or rule in rules:
+            tell(rule)
+            yield _opinion(system, rule, until)
+
+
+def _opinion(system: System, rule: str, until: float) -> Opinion:
+    """The coarsest abstraction first: what breaks the rule there is looked at again where more is kept."""
+    begun, found, levels = time.monotonic(), Opinion(rule, "unknown"), _levels(system, rule)
+    tries = [(_by_spacer, level) for level in levels if not level.wide]
+    tries += [(_by_enumeration, level) for level in levels[1:] or levels]
+    for ask, level in tries:
+        if found.status == "proved":
+            break
+        abstraction, clauses = clauses_of(system, rule, level)
+        answer = ask(system, abstraction, clauses, until) if time.monotonic() < until else None
+        found = replace(found, left=True) if answer is None else replace(answer, rule=rule, clauses=len(clauses))
+    return replace(found, seconds=time.monotonic() - begun)
+
+
+def _levels(system: System, rule: str) -> list[Level]:
+    """From the coarsest: nothing counted, everything, and other blocks too."""
+    if system.events:
+        return [Level()]
+    names = tuple(v.name for v in clauses_of(system, rule)[0].may_count)
+    return list(dict.fromkeys([Level(), Level(names), Level(names, True)]))
+
+
+def asked(system: System) -> list[str]:
+    """The state rules that some step of a design may break; of the discipline, its facts."""
+    if system.events:
+        return [f.name for f in system.facts.all()]
+    found = (s.rule for a in system.actions for s in all_statements(a.effects) if isinstance(s, ir.Obey))
+    return [rule for rule in dict.fromkeys(found) if _is_state_rule(system, rule)]
+
+
+def _is_state_rule(system: System, rule: str) -> bool:
+    return system.design.spec.rules[rule].kind == "rule" or rule == "read_is_initialised"
+
+
+def clauses_of(system: System, rule: str, level: Level = Level()) -> tuple[Abstraction, list[Clause]]:
+    """The abstraction that one rule or fact needs, and everything that it must satisfy."""
+    if system.events:
+        return _of_fact(system, rule)
+    spec, begun = system.design.spec, system.begun
+    idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
+    counted = tuple(c for c in spec.of_kind("counted") if _counts_members(c))
+    parts, needed = sliced(
+        Parts(spec.of_kind("action"), (), (), counted), spec.variables, system.scoped.known, idle, frozenset((rule,))
+    )
+    abstraction = _abstraction(system, needed, parts.counted, level)
+    return abstraction, [c for a in parts.actions for c in abstraction.clauses(a) if _is_possible(c)]
+
+
+def _of_fact(system: System, name: str) -> tuple[Abstraction, list[Clause]]:
+    (fact,) = (f for f in system.facts.all() if f.name == name)
+    needed = reads_of(fact) | LEDGER
+    counters = tuple(c for c in system.facts.counted if _counts_members(c))
+    abstraction = _abstraction(system, [v for n, v in system.variables.items() if n in needed], counters)
+    clauses = [c for a in system.actions for c in abstraction.clauses(a, obeys=True)]
+    if fact.kind != "counted":
+        rest = step_terms(ir.Step("rest", "action", "", (), (), None, ""), system.variables, system.sizes)
+        closed = [(name, rest, body) for _, body in facts(fact, rest, after=False)]
+        clauses += abstraction.broken(closed)
+    return abstraction, [c for c in clauses if _is_possible(c)]
+
+
+def _is_possible(clause: Clause) -> bool:
+    """Whether its premises do not contradict each other whatever the invariant is."""
+    solver = z3.Solver()
+    solver.set("rlimit", 1_000_000)
+    solver.add(*clause.body)
+    return bool(solver.check() != z3.unsat)
+
+
+def _counts_members(step: ir.Step) -> bool:
+    return step.name in ("owners_counted", "places_counted")
+
+
+def _abstraction(
+    system: System, needed: Sequence[ir.Variable], counted: Sequence[ir.Step], level: Level = Level()
+) -> Abstraction:
+    names = {v.name for v in needed}
+    counters = tuple(c for c in map(counts.counter, counted) if c.variable in names)
+    counting = tuple(v for v in needed if v.name in level.naming)
+    return Abstraction(system.variables, system.sizes, tuple(needed), counters, counting, level.wide)
+
+
+# --- who is asked -----------------------------------------------------------------------------------------------------
+
+
+def _by_spacer(system: System, abstraction: Abstraction, clauses: Sequence[Clause], until: float) -> Opinion | None:
+    starts = _starts(system, abstraction)
+    answer = spacer(starts, clauses, until)
+    if answer is None or isinstance(answer, tuple):
+        return None if answer is None else Opinion("", "broken", "Spacer", (), answer)
+    return _proved("Spacer", answer, abstraction, starts, clauses)
+
+
+def _by_enumeration(
+    system: System, abstraction: Abstraction, clauses: Sequence[Clause], until: float
+) -> Opinion | None:
+    starts = _starts(system, abstraction)
+    found = cover(starts, clauses, until)
+    if found is None:
+        return None
+    if found.broken:
+        return Opinion("", "broken", "enumeration", (), found.broken)
+    told = lemmas(found, clauses)
+    return _proved("enumeration", lambda seen: z3.And([holds(t, seen) for t in told]), abstraction, starts, clauses)
+
+
+def _proved(
+    by: str, invariant: Invariant, abstraction: Abstraction, starts: Sequence[Sequence[Term]], clauses: Sequence[Clause]
+) -> Opinion | None:
+    """What a plain solver makes of an invariant."""
+    if not stands(invariant, starts, clauses):
+        return None
+    return Opinion("", "proved", by, tuple(conjuncts(invariant, abstraction.labels(), starts[0])))
+
+
+def _starts(system: System, abstraction: Abstraction) -> list[tuple[Term, ...]]:
+    """What is seen of each block and branch of each start state, once."""
+    found: dict[tuple[int, ...], tuple[Term, ...]] = {}
+    sorts = system.base.sizes.sorts
+    for begun in system.begun:
+        for block, branch in product(range(sorts["Block"]), range(sorts["Branch"])):
+            seen = abstraction.start(begun.state, block, branch)
+            found[tuple(t.get_id() for t in seen)] = seen
+    return list(found.values())
