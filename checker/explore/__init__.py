@@ -5,7 +5,7 @@ slice    leave out what no verdict depends on
 rest     variables that have their default between steps; with `known`, `facts` and `fold`
 recount  counters that no state stores, counted again
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
-emit     the step functions as text: `emit_expr`, `emit_step`, `writer`; `kernel` is the loop around them
+emit     the step functions as text: `emit_expr`, `emit_step`, `anywhere`, `writer`; `kernel` is the loop around them
 machine  the language of that text, made into machine code by LLVM
 symmetry the symmetry that a model has, or what breaks it
 canon    one state for each orbit under renaming: `colours` for branches, `sorting` for blocks; `raw` reads entries

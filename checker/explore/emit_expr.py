@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
+from kvsan.checker.explore.anywhere import anywhere
 from kvsan.checker.explore.layout import WORD, Chunk, Field, Layout, values_of
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
@@ -333,6 +334,9 @@ class Emitter:
         return self.once(f"some {option.text}", "x", option.top, make)
 
     def _quantifier(self, expr: ir.Quantifier) -> Value:
+        at_once = anywhere(expr, self)
+        if at_once is not None:
+            return Value(at_once, 1)
         name, key, every = self.out.fresh("q"), self.out.fresh("k"), expr.kind == "all"
         first = self.first_of(expr.domain, expr.span)
         self.out.line(f"{name} = {every}")

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 # ruff: noqa: F821
-"""The search itself, in the language of `machine`. This text stands below `WORDS`, `CUT`, `BATCH`, `CHUNK`, `FAN` and
-the steps in every generated text, and is never imported.
+"""The search itself, in the language of `machine`. This text stands below the numbers of a generated text (`WORDS`,
+`CUT`, ...) and its steps, and is never imported.
 
 `sets` describes sets of rows, five numbers each: where the rows lie, how many there are, where the table lies, its
 bits, and how many rows fit before somebody must make room. A table is an open hash table of numbers of rows plus one,
@@ -9,8 +9,9 @@ bits, and how many rows fit before somebody must make room. A table is an open h
 words. Else a row is one word, the number of the state's first CUT words in set 1 and of its others in set 2: most
 states share a half with many others.
 
-Successors gather in `buf` and are stored a batch at a time: first every slot is called into the cache, then every row
-that a slot names, then each is compared.
+Successors gather in `buf` and are stored a batch at a time. While one is stored, the slot of the one SOON places behind
+it is called into the cache. Rows are not: the processor goes on to the next slots while it waits for one, and reading
+the slots twice costs more than it saves.
 """
 
 
@@ -39,14 +40,10 @@ def intern(sets, which, width, buf, stride, at, n, hashes, apart, first, numbers
     shift = 64 - bits
     low = (1 << bits) - 1
     tags = (1 << (32 - bits)) - 1
-    for k in range(n):
+    for k in range(min(n, SOON)):
         prefetch(table, lshr(hashes[first + k * apart], shift))
     for k in range(n):
-        h = hashes[first + k * apart]
-        e = table[lshr(h, shift)]
-        if e != 0 and (e >> bits) == h & tags:
-            prefetch(rows, ((e & low) - 1) * width)
-    for k in range(n):
+        prefetch(table, lshr(hashes[first + min(k + SOON, n - 1) * apart], shift))
         h = hashes[first + k * apart]
         tag = h & tags
         slot = lshr(h, shift)
@@ -84,10 +81,11 @@ def rehash(sets, which, width, hashes):
     for start in range(0, count, BATCH):
         n = min(BATCH, count - start)
         for k in range(n):
-            h = mixed(rows, (start + k) * width, width)
-            hashes[k] = h
-            prefetch(table, lshr(h, shift))
+            hashes[k] = mixed(rows, (start + k) * width, width)
+        for k in range(min(n, SOON)):
+            prefetch(table, lshr(hashes[k], shift))
         for k in range(n):
+            prefetch(table, lshr(hashes[min(k + SOON, n - 1)], shift))
             slot = lshr(hashes[k], shift)
             while table[slot] != 0:
                 slot = (slot + 1) & low

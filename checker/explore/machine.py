@@ -1,11 +1,12 @@
 """Machine code from generated text: a small language with the syntax of Python, through LLVM.
 
 Its values are 64-bit signed numbers that wrap, and arrays of them. A function has assignments, `if`, `while`, `for`
-over `range`, `break`, `continue`, `return` and calls of the functions above it; an array is a parameter that is
-indexed, or a local `words(n)`. `and`, `or` and `x if c else y` evaluate all their parts, which is safe and without
-branches: the generated text divides by nothing that may be zero. numba infers types first, which for the 5,000 lines of
-a large design takes it minutes; here there is nothing to infer, and LLVM's part takes seconds.
+over `range` or `unrolled`, `break`, `continue`, `return` and calls of the functions above it; an array is a parameter
+that is indexed, or a local `words(n)`. `and`, `or` and `x if c else y` evaluate all their parts, which is safe and
+without branches: the generated text divides by nothing that may be zero. numba infers types first, which for the 5,000
+lines of a large design takes it minutes; here there is nothing to infer, and LLVM's part takes seconds.
 
+    unrolled(n)         a range whose turns are written out one after the other, for a small constant n
     words(n)            a local array of n numbers, not cleared
     array(a), halves(a) what lies at an address, as an array of words or of 32-bit halves
     lshr(a, n)          a shift that brings in zeros
@@ -15,6 +16,7 @@ a large design takes it minutes; here there is nothing to infer, and LLVM's part
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 from llvmlite import ir as llvm
@@ -45,6 +47,13 @@ class Module:
     constants: dict[str, int] = field(default_factory=dict)
     tables: dict[str, llvm.GlobalVariable] = field(default_factory=dict)
     functions: dict[str, Signature] = field(default_factory=dict)
+    written_out: int = 0
+
+    def unrolled(self) -> llvm.MDValue:
+        """A node of its own for a loop; see LOOP_NODE."""
+        self.written_out += 1
+        full = self.module.add_metadata(["llvm.loop.unroll.full"])
+        return self.module.add_metadata([full, HALF(self.written_out)])
 
     def add(self, text: str, public: frozenset[str] = frozenset()) -> None:
         """Translate a text. public: functions that are called from outside."""
@@ -69,11 +78,15 @@ class Module:
         self.tables[name] = made
 
 
+LOOP_NODE = re.compile(r"^!(\d+) = !\{ (!\d+), i32 \d+ \}$", re.MULTILINE)
+"""LLVM heeds the metadata of a loop where their first operand is the node itself, which llvmlite cannot write."""
+
+
 def translate(name: str, text: str, public: frozenset[str]) -> str:
     """The text as an LLVM module. Raises NotInLanguage."""
     module = Module(llvm.Module(name))
     module.add(text, public)
-    return str(module.module)
+    return LOOP_NODE.sub(r"!\1 = distinct !{ !\1, \2 }", str(module.module))
 
 
 def _function(module: Module, node: ast.FunctionDef, public: bool) -> None:
@@ -187,8 +200,10 @@ class _Body:
                 self._while(None, body)
             case ast.While(test, body):
                 self._while(test, body)
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), bounds), body):
-                self._for(name, bounds, body)
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range" | "unrolled" as kind), bounds), body):
+                back = self._for(name, bounds, body)
+                if kind == "unrolled":
+                    back.set_metadata("llvm.loop", self.module.unrolled())
             case ast.Break():
                 self.out.branch(self.loops[-1].end)
             case ast.Continue():
@@ -264,8 +279,8 @@ class _Body:
             self.out.branch(loop.onward)
         self.loops.pop()
 
-    def _for(self, name: str, bounds: list[ast.expr], body: list[ast.stmt]) -> None:
-        """The bounds are read once; the name is set at the head of each turn."""
+    def _for(self, name: str, bounds: list[ast.expr], body: list[ast.stmt]) -> llvm.Instruction:
+        """The bounds are read once; the name is set at the head of each turn. Returns the way back to the head."""
         first = self.number(bounds[0]) if len(bounds) > 1 else WORD(0)
         stop = self.number(bounds[1 if len(bounds) > 1 else 0])
         step = self.number(bounds[2]) if len(bounds) > 2 else WORD(1)
@@ -280,8 +295,9 @@ class _Body:
         self._turn(_Loop(onward, end), inside, body)
         self.out.position_at_end(onward)
         count.add_incoming(self.out.add(count, step, flags=("nsw",)), onward)
-        self.out.branch(head)
+        back = self.out.branch(head)
         self.out.position_at_end(end)
+        return back
 
     def _return(self, value: ast.expr | None) -> None:
         if value is None:

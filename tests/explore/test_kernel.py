@@ -11,6 +11,7 @@ from typing import Any  # numpy arrays
 import pytest
 from kvsan.checker.explore import module as machine_code
 from kvsan.checker.explore.layout import Layout
+from kvsan.checker.explore.machine import translate
 from kvsan.checker.explore.module import PUBLIC, Module, build
 from kvsan.checker.explore.store import Store
 
@@ -25,6 +26,7 @@ BATCH = 256
 TURN = 512
 CHUNK = 4096
 FAN = 2
+SOON = 24
 
 @inline
 def expand(sets, at, buf, n, codes, taken, judged, fail_at, fail_code):
@@ -99,6 +101,26 @@ a[4] = q"""
     exec(body, {"a": expected, "x": 2, "y": 20})
     assert expected[:5] == [52, 7, 4, 20, 2]
     assert says(body, 2, 20) == expected
+
+
+def test_a_loop_that_is_written_out_means_the_same_and_is_one_no_more() -> None:
+    # long turns: LLVM writes out short ones anyway
+    turn = "".join(f"    a[(i + {n}) & 7] += (a[{n % 8}] + x * i) ^ y\n" for n in range(60))
+    programs = [f"for i in {loop}(4):\n    if a[i] == x:\n        continue\n{turn}" for loop in ("range", "unrolled")]
+    looped, written_out = (says(program, 3, 5) for program in programs)
+    assert looped == written_out != [0] * 8
+    assert [has_a_loop(program) for program in programs] == [True, False]
+
+
+def has_a_loop(body: str) -> bool:
+    """Whether LLVM leaves one in a program."""
+    from llvmlite import binding as llvm
+
+    text = "def sweep(a, x, y):\n" + "".join(f"    {line}\n" for line in body.splitlines()) + "    return 0\n"
+    module = llvm.parse_assembly(translate("program", text, frozenset({"sweep"})))
+    builder = llvm.create_pass_builder(machine_code._machine(), llvm.create_pipeline_tuning_options(2))
+    builder.getModulePassManager().run(module, builder)
+    return " = phi i64 [ 0, %" in str(module)
 
 
 class Halved(Layout):
