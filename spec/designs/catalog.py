@@ -363,6 +363,14 @@ PREFIX_COW = Design(
         "connector": {"connector": True},
         "states": {"states": True},
         "states_connector": {"states": True, "connector": True},
+        "states_behind_a_full_block": {
+            "states": True,
+            "blocks": 4,
+            "block_size": 3,
+            "shared": 4,
+            "prompt": 5,
+            "capacity": 6,
+        },
         "in_step": {"ahead": False},
     },
     (
@@ -399,6 +407,14 @@ PREFIX_COW = Design(
         "launch_built",
         "process_step",
         "end_doomed",
+    ),
+    drop_in=(
+        "two_slot_tail",
+        "full_prompt",
+        "behind_a_full_block",
+        "states",
+        "connector",
+        "states_behind_a_full_block",
     ),
 )
 

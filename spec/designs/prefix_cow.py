@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from kvsan.spec.lang.surface import (
     action,
+    auxiliary,
+    counted,
     empty,
     excess,
     helper,
@@ -118,7 +120,11 @@ def empty_cache(s: PrefixCow) -> None:
 def admit_request(s: PrefixCow, r: Branch) -> None:
     """The scheduler takes up a request."""
     require(s.phase[r] == OUT and not s.busy and may_build(s))
-    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r] and not s.scheduled[COPY_WORK, r])
+    require(not s.refused, "a refusal ends the scheduler's pass, which else might refuse for ever and launch nothing")
+    require(
+        not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r] and not s.scheduled[COPY_WORK, r],
+        "work under way is known by its request's name",
+    )
 
     admit(s, r, s.prompt)
     s.phase[r], s.busy = FILLING, True
@@ -242,7 +248,10 @@ def finish_load(s: PrefixCow, r: Branch) -> None:
 def append_in_place(s: PrefixCow, r: Branch) -> None:
     """The next token goes into the tail."""
     require(may_append(s, r) and s.length[r] % s.block_size[r] != 0)
-    require(not must_move(s, some(s.table[r, s.length[r] // s.block_size[r]])))
+    require(
+        not must_move(s, some(s.table[r, s.length[r] // s.block_size[r]])),
+        "a state is overwritten as a whole, which slots do not show: its identity moves first",
+    )
 
     first = s.length[r]
     grow(s, r, 1)
@@ -266,7 +275,10 @@ def append_in_new_block(s: PrefixCow, r: Branch, b: Block) -> None:
 def append_after_move(s: PrefixCow, r: Branch, b: Block, h: Identity) -> None:
     """The next token goes into a tail that carries an identity: that moves to a copy, which no table shows."""
     require(may_append(s, r) and s.length[r] % s.block_size[r] != 0)
-    require(must_move(s, some(s.table[r, s.length[r] // s.block_size[r]])))
+    require(
+        must_move(s, some(s.table[r, s.length[r] // s.block_size[r]])),
+        "where no state is overwritten a move costs a copy, and no more",
+    )
     require(s.hash_of[s.length[r] // s.block_size[r]] == h)
     require(may_take(s, b) and not s.running[COPY_WORK, r])
 
@@ -304,7 +316,7 @@ def launch_built(s: PrefixCow) -> None:
     copies_were_made(s)
     forward_was_made(s)
     clear_plan(s)
-    s.planned = 0
+    s.planned, s.refused = 0, False
     if not s.connector:
         forget_ordered(s, COMPUTE, COMPUTE)
 
@@ -312,9 +324,11 @@ def launch_built(s: PrefixCow) -> None:
 @action
 def process_step(s: PrefixCow) -> None:
     """The output of the oldest step is here: what waited for that step returns to the pool."""
-    require(under_way(s, NEWER) and not s.busy)
+    require(under_way(s, NEWER), "where there is no output nothing changes but that the scheduler may begin anew")
+    require(not s.busy)
 
     done = oldest(s)
+    s.refused = False
     learn_step(s, done)
     if s.mutant != FENCE_NEVER_DONE:
         for b in row(s.retained, done):
@@ -327,11 +341,13 @@ def process_step(s: PrefixCow) -> None:
 
 @action
 def give_up(s: PrefixCow, r: Branch) -> None:
-    """The pool cannot serve the request that the scheduler has in hand: what it got goes back."""
+    """The pool cannot serve the request that the scheduler has in hand: what it got goes back, and nobody else is taken
+    up before the step that is built is launched, one is seen complete, or a request goes."""
     require(s.phase[r] == FILLING)
 
     s.busy = False
     leave_for_good(s, r, BUILT)
+    s.refused = s.present > 0
 
 
 @action
@@ -370,7 +386,8 @@ def end_doomed(s: PrefixCow, r: Branch) -> None:
 @action
 def learn_late(s: PrefixCow, r: Branch) -> None:
     """Under CANCEL_UNDER_LOAD: the load of a request complete that is gone."""
-    require(s.mutant == CANCEL_UNDER_LOAD and s.phase[r] == OUT)
+    require(s.mutant == CANCEL_UNDER_LOAD)
+    require(s.phase[r] == OUT)
     require(s.running[STEP_WORK, r])
     require(last_step(s, r) == BUILT)
 
@@ -402,6 +419,30 @@ def view_intact(s: PrefixCow) -> bool:
         for r in members(Branch, s)
         for p in row(s.table, r)
     )
+
+
+@counted
+def present_counted(s: PrefixCow, r: Branch) -> bool:
+    """`present` is the number of requests that have come and not gone.
+
+    Source: ours.
+    Catches: a pool that settles while somebody is there.
+    Except: none.
+    Deviates: none.
+    """
+    return s.phase[r] != OUT
+
+
+@auxiliary
+def nothing_before_admission(s: PrefixCow, r: Branch) -> bool:
+    """Who is not there has neither tokens nor blocks.
+
+    Source: ours.
+    Catches: a block for a request that the scheduler does not have.
+    Except: none.
+    Deviates: none.
+    """
+    return s.phase[r] != OUT or (s.length[r] == 0 and s.filled[r] == 0)
 
 
 @witness

@@ -105,8 +105,9 @@ END_KEEPS_BLOCKS = Mutant("END_KEEPS_BLOCKS")
 class PrefixCow(Batches):
     """The ledger, the device, the contents, the steps, and what each request is about to do.
 
-    hash_of: the identity of the shared tokens of a position. busy: the scheduler has a request in hand. cached: the
-    tokens of a request that it need not compute. coming: how the step that is built fills the sealed slots of a block.
+    hash_of: the identity of the shared tokens of a position. busy: the scheduler has a request in hand. refused: it had
+    one that the pool could not serve, and is done until something has happened. cached: the tokens of a request that it
+    need not compute. coming: how the step that is built fills the sealed slots of a block.
     planned: the requests in that step. looked_up: under HIT_NOT_HELD, a tail that is not mapped yet. stale: under
     EVICT_KEEPS_IDENTITY, what the cache still thinks.
     """
@@ -121,6 +122,7 @@ class PrefixCow(Batches):
     hash_of: Map[Pos, Identity | None]
     phase: Map[Branch, Phase]
     busy: bool
+    refused: bool
     filled: Map[Branch, Count]
     cached: Map[Branch, Tokens]
     coming: Map[Block, Work | None]
@@ -305,5 +307,5 @@ def leave_for_good(s: PrefixCow, r: Branch, until: Step) -> None:
             s.leaving[True, p] = b
     has_ended(s, r)
     finish(s, r)
-    s.present = excess(s.present, 1)
+    s.present, s.refused = excess(s.present, 1), False
     give_back_leaving(s)

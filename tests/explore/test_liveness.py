@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from kvsan.checker.command.explore import Request, run
 from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.checker.explore.guards import guards
 from kvsan.checker.explore.liveness import Turn, _Graph, liveness
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
@@ -60,6 +61,8 @@ def slow(*values: object) -> object:
     [
         ("prefix_append_only", "", {"branches": "1", "blocks": "2"}),
         slow("prefix_cow", "", {"branches": "1", "blocks": "2"}),
+        slow("prefix_cow", "", {}),
+        slow("prefix_cow", "two_slot_tail", {}),
         slow("speculative", "three_blocks", {"blocks": "2", "positions": "2", "capacity": "2"}),
         slow("transfers", "several_handles", {}),
         slow("transfers", "two_tiers", {}),
@@ -72,6 +75,20 @@ def test_what_a_request_has_begun_ends(name: str, scope: str, changes: dict[str,
     found = liveness(design, scoped(design, changes, scope=scope))
     assert (found.verdict, found.waiting) == ("HOLDS", None)
     assert all(0 < n < found.states for n in found.pending.values())
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_tries_again_at_once_may_refuse_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the guard that a refusal ends its pass, a step that is built waits while another request is refused."""
+    monkeypatch.setattr("kvsan.checker.explore.liveness.LARGER_POOLS", 0)  # no pool is large enough
+    design = find("prefix_cow")
+    admit, every = design.spec.steps["admit_request"], guards(design.spec)
+    kept = tuple(c for g, c in zip(every, admit.guard, strict=False) if g.text != "not s.refused")
+    assert len(kept) == len(admit.guard) - 1
+    eager = replace(design.spec, steps={**design.spec.steps, admit.name: replace(admit, guard=kept)})
+    found = liveness(replace(design, spec=eager), scoped(design, scope="two_slot_tail"))
+    assert (found.verdict, found.suffices) == ("VIOLATED", None)
+    assert found.waiting is not None and found.waiting.steps[-1].action == "schedule_prefill"
 
 
 @pytest.mark.slow

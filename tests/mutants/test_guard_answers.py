@@ -18,7 +18,7 @@ from kvsan.checker.explore.search import Limits
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "mutants"
-NAMES = ["tail_copy", "prefix_append_only", "speculative", "transfers"]
+NAMES = ["tail_copy", "prefix_append_only", "speculative", "transfers", "prefix_cow"]
 
 
 @pytest.mark.parametrize("name", NAMES)
