@@ -91,6 +91,9 @@ PAGED_COW = Design(
         "host_wait": {"schedule": "HOST_WAIT"},
         "event_wait": {"schedule": "EVENT_WAIT"},
         "unordered": {"schedule": "UNORDERED"},
+        "two_blocks": {"blocks": 2},
+        "host_wait_two_blocks": {"schedule": "HOST_WAIT", "blocks": 2},
+        "event_wait_two_blocks": {"schedule": "EVENT_WAIT", "blocks": 2},
         "three_blocks": {"blocks": 3},
         "wide_blocks": {"blocks": 3, "block_size": 3, "prompt": 2},
         "host_wait_three_blocks": {"schedule": "HOST_WAIT", "blocks": 3},
@@ -127,6 +130,7 @@ PAGED_COW = Design(
         "learn_late_step",
         "learn_late_copy",
     ),
+    drop_in=("two_blocks", "host_wait_two_blocks", "event_wait_two_blocks"),
 )
 
 PREFIX_APPEND_ONLY = Design(

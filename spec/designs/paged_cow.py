@@ -270,7 +270,7 @@ def empty_pool(s: PagedCow) -> None:
 def admit_branch(s: PagedCow, r: Branch) -> None:
     """A request arrives with its prompt."""
     require(s.phase[r] == OUT)
-    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r])
+    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r], "work under way is known by its branch's name")
 
     admit(s, r, s.prompt)
     s.phase[r] = FILLING
@@ -319,7 +319,7 @@ def fork_branch(s: PagedCow, r: Branch, c: Branch) -> None:
         or (s.mutant == STALE_CHECK_APPENDS and s.phase[r] == DECIDED)
     )
     require(s.phase[c] == OUT)
-    require(not s.running[STEP_WORK, c] and not s.running[COPY_WORK, c])
+    require(not s.running[STEP_WORK, c] and not s.running[COPY_WORK, c], "work under way is known by its branch's name")
 
     fork(s, c, r, None)
     was_forked(s, r, c)
@@ -333,7 +333,10 @@ def fork_branch(s: PagedCow, r: Branch, c: Branch) -> None:
 @action
 def decide_early(s: PagedCow, r: Branch) -> None:
     """Under a stale check only: the branch looks at its tail now and acts on it later."""
-    require(s.mutant == STALE_CHECK_COPIES or s.mutant == STALE_CHECK_APPENDS)
+    require(
+        s.mutant == STALE_CHECK_COPIES or s.mutant == STALE_CHECK_APPENDS,
+        "only two mutants decide before they act; in the design who has decided never acts",
+    )
     require(s.phase[r] == IDLE and can_append_to_tail(s, r))
     require((s.owners[tail(s, r)] > 1) == (s.mutant == STALE_CHECK_COPIES))
 
@@ -459,7 +462,7 @@ def end_doomed(s: PagedCow, r: Branch) -> None:
 def learn_late_step(s: PagedCow, r: Branch) -> None:
     """The host has seen the step of a branch complete that is gone or waits."""
     require(s.running[STEP_WORK, r])
-    require(s.phase[r] == OUT or s.phase[r] == WAITING)
+    require(s.phase[r] == OUT or s.phase[r] == WAITING, "the host looks at a step early only where it waits for it")
 
     learn(s, STEP_WORK, r)
 
@@ -468,7 +471,7 @@ def learn_late_step(s: PagedCow, r: Branch) -> None:
 def learn_late_copy(s: PagedCow, r: Branch) -> None:
     """The host has seen the copy of a branch complete that is gone or waits."""
     require(s.running[COPY_WORK, r])
-    require(s.phase[r] == OUT or s.phase[r] == WAITING)
+    require(s.phase[r] == OUT or s.phase[r] == WAITING, "the host looks at a copy early only where it waits for it")
 
     learn(s, COPY_WORK, r)
 
@@ -497,7 +500,7 @@ def preempt_branch(s: PagedCow, r: Branch) -> None:
 def resume_branch(s: PagedCow, r: Branch) -> None:
     """A preempted branch comes back."""
     require(s.phase[r] == WAITING)
-    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r])
+    require(not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r], "work under way is known by its branch's name")
 
     s.phase[r] = FILLING
 

@@ -14,11 +14,12 @@ from kvsan.checker.command.mutants import Request, exit_code, guards_off, said, 
 from kvsan.checker.explore.design import find
 from kvsan.checker.explore.guards import guards
 from kvsan.checker.explore.search import Limits
+from kvsan.spec.designs.catalog import ALL
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "mutants"
-NAMES = ["tail_copy", "prefix_append_only", "speculative", "transfers", "prefix_cow"]
+NAMES = [design.name for design in ALL]
 
 
 @pytest.mark.parametrize("name", NAMES)
