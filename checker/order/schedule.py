@@ -22,9 +22,10 @@ def scheduled(events: Events, replay: Replay, aimed: Finding) -> Events:
     replay.perform([*enumerate(events, 2)])
     clocks = replay.order.clocks
     earlier = aimed.violation.earlier or 0
-    if earlier == len(events) + 1:
-        return exchanged(events)
-    point = clocks.ops[op_of(events[earlier - 2])].point
+    op = op_of(events[earlier - 2])
+    if op is not None and op == op_of(events[-1]):
+        return exchanged(events, earlier - 2)
+    point = clocks.ops[op].point
     out: Events = []
     behind: list[Hashable] = []
     for i, event in enumerate(events):
@@ -53,14 +54,14 @@ def in_turn(events: Events) -> Events:
     return out
 
 
-def exchanged(events: Events) -> Events:
-    """Copies of one launch, made in the other order. Raises NoWitness."""
-    last = events[-1]
-    if not isinstance(last, ev.Step):
-        raise NoWitness("the two accesses are of one launch that the log shows in several events")
-    copies = tuple(reversed(last.copies))
-    step = ev.Step(op=last.op, stream=last.stream, copies=copies, writes=last.writes, reads=last.reads)
-    return [*events[:-1], step, ev.Run(op=last.op)]
+def exchanged(events: Events, first: int) -> Events:
+    """Copies of one launch, made in the other order: those of one event, or of the first of two and the last."""
+    last, before = events[-1], events[:first]
+    if first < len(events) - 1:
+        return [*before, *events[first + 1 :], events[first], ev.Run(op=op_of(last))]  # type: ignore[arg-type]  # a name
+    assert isinstance(last, ev.Step)  # the one event that makes several copies
+    step = ev.Step(op=last.op, stream=last.stream, copies=last.copies[::-1], writes=last.writes, reads=last.reads)
+    return [*before, step, ev.Run(op=last.op)]
 
 
 def op_of(event: ev.Event) -> Hashable | None:

@@ -2,10 +2,10 @@
 two accesses happen the wrong way round. `run` events mark where launches happen.
 
 The host's events stay in the order of the log; what the earlier access precedes is put behind the later one, or left
-out where it is a thread's. Then events are taken out as long as the replay reports the breach, and no other that it did
-not report of the log. Where the earlier access is a thread's own, it comes last in the witness, and the replay reports
-the block there, or at the other access. Slots that nobody wrote need no other order: the witness is what of the log is
-needed to read them.
+out where a thread knows of it. Then events are taken out as long as the replay reports the breach, and no other that it
+did not report of the log. Where a thread makes the earlier access, or waits for it at once, it comes last in the
+witness, and the replay reports the block there, or at the other access. Slots that nobody wrote need no other order:
+the witness is what of the log is needed to read them.
 
 What is before a gap is not known at the breach, so the witness begins after it, mid-run. So does that of a long log: it
 begins with the life of the block in which the earlier access is.
@@ -151,8 +151,8 @@ def names(event: ev.Alloc, block: str) -> bool:
 class Cut:
     """The events up to the later access that need not come after the earlier one, and it.
 
-    moved: the earlier access, where it is a thread's own: `kept` is without it. mid_run: there were others before.
-    spread: the log has to be read with the events of its launches together.
+    moved: the earlier access, where its thread makes it or waits for it: `kept` is without it. mid_run: there were
+    others before. spread: the log has to be read with the events of its launches together.
     """
 
     kept: Events
@@ -175,11 +175,12 @@ def possible_first(log: Log | Together, found: Violation, replay: Replay) -> Cut
         host = clocks.thread(event.thread)
         if line == found.earlier:
             number, count, _ = clocks.here
-            if number == host.number:
+            if number == host.number or op_of(event) is None:
                 cut.moved.append(event)
-            elif op_of(event) is None:
-                raise NoWitness("its thread waits for the earlier access at once, so that no event shows it later")
-        after = number == host.number or host.known.get(number, 0) >= count
+        lanes = [host]
+        if cut.moved and getattr(event, "stream", None) is not None:
+            lanes.append(clocks.stream(event.stream))  # type: ignore[union-attr]  # those that name one
+        after = any(lane.number == number or lane.known.get(number, 0) >= count for lane in lanes)
         if line >= first and (number < 0 or line == found.line or not after):
             cut.kept.append(event)
         if line == found.line:

@@ -144,12 +144,30 @@ def test_a_token_without_an_entry_has_a_witness() -> None:
     assert log[2] in found.events
 
 
-def test_where_there_is_no_witness_the_report_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_access_that_its_thread_waits_for_is_late_by_coming_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvsan.checker.order.witness.TRIALS", 0)
     waited = ev.Write(holder="h", block=1, slots=(0, 4), stream="s", thread="one")
-    path = write_log(tmp_path / "log.jsonl", HEADER, [RACE[0], waited, RACE[2]])
+    behind = [ev.Record(event="e", stream="s"), ev.Wait(event="e", stream="u")]
+    made, told = witness_of(tmp_path, RACE[0], ev.Alloc(block=2), waited, *behind, RACE[2])
+    assert made == [RACE[0], ev.Alloc(block=2), RACE[2], ev.Run(op="r"), waited]
+    assert told == [("accesses_ordered", 6)]
+
+
+def test_copies_of_one_launch_that_several_events_show_are_exchanged(tmp_path: Path) -> None:
+    first, second = (ev.Copy(op="c", src=b, dst=b + 1, slots=(0, 4), stream="s") for b in (1, 2))
+    made, told = witness_of(tmp_path, *(ev.Alloc(block=b) for b in (1, 2, 3)), first, second)
+    assert made[-3:] == [second, first, ev.Run(op="c")]
+    assert [rule for rule, _ in told] == ["source_stable"]
+
+
+def test_where_there_is_no_witness_the_report_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    once_more = structs.replace(RACE[2], op="w")
+    path = write_log(tmp_path / "log.jsonl", HEADER, [*RACE[:2], ev.Done(op="w", thread="one"), once_more])
     assert run(Request((str(path),), output=tmp_path / "report", witness=tmp_path)) == 1
     said = capsys.readouterr().err
-    assert "no witness of accesses_ordered at line 4: its thread waits for the earlier access at once" in said
+    assert "no witness of accesses_ordered at line 5: the other order of the two accesses is not reported" in said
 
 
 def write(op: str, stream: str) -> ev.Write:
