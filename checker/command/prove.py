@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from kvsan.checker.prove.system import SPEND, BadDesign, System, ownership, system, with_facts
 from kvsan.spec.lang.diagnostics import SpecError
@@ -64,10 +65,11 @@ def run(request: Request) -> int:
     if request.spacer:
         refuse_unknown("--rule", request.rules, asked(made), "rule here")
         with Line(f"asking Spacer of {request.design}", request.quiet) as live:
-            answers = tuple(opinions(made, request.rules, request.budget, live.tell))
-            broken = [o.rule for o in answers if o.status == "broken"]
-            found = reach(made, broken, made.scoped) if broken and not made.events else None
-        second = opinion.Second(made, answers, found)
+            explored = cache(lambda: reach(made, (), made.scoped))
+            rest = (request.budget, live.tell, lambda rule: not made.events and rule in explored().broken)
+            answers = tuple(opinions(made, request.rules, *rest))
+            broken = any(o.status == "broken" for o in answers)
+        second = opinion.Second(made, answers, explored() if broken and not made.events else None)
         text = opinion.as_json(second) if request.json else opinion.as_text(second, request.replay)
         Sink(None, not request.json, Color.never).write(text)
         return EXITS[second.verdict]

@@ -25,21 +25,21 @@ Lemma = tuple[tuple[int, bool], ...]
 @dataclass
 class Cover:
     """What was reached. origins: of each view the clause that gave it and the views before. broken: the clauses that
-    lead to a broken rule, first to last. complete: nothing more is reached, and no rule is broken."""
+    lead to a broken rule, each once. complete: nothing more is reached, and no rule is broken."""
 
     origins: dict[View, tuple[str, tuple[View, ...]]]
     broken: tuple[str, ...] = ()
     complete: bool = False
 
     def trail(self, views: Sequence[View]) -> list[str]:
-        """The clauses that lead to these views, in the order in which they were found."""
+        """The clauses that lead to these views, in the order in which they were found, each once."""
         needed, open_ = set[View](), list(views)
         while open_:
             view = open_.pop()
             if view not in needed:
                 needed.add(view)
                 open_ += self.origins[view][1]
-        return [name for view, (name, _) in self.origins.items() if view in needed and name]
+        return list(dict.fromkeys(name for view, (name, _) in self.origins.items() if view in needed and name))
 
 
 @dataclass

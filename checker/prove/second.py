@@ -40,8 +40,8 @@ class Opinion:
     """What is said of one rule or fact.
 
     status: proved (and the invariant stood a plain check), broken, or unknown. by: `Spacer`, or `enumeration` of what
-    the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that it names, first
-    to last. left: a finer abstraction was asked too, and gave no answer.
+    the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that lead there, each
+    once, first to last. left: a finer abstraction was asked too, and gave no answer.
     """
 
     rule: str
@@ -67,22 +67,28 @@ def opinions(
     rules: Sequence[str] = (),
     budget: float = 600.0,
     tell: Callable[[str], None] = lambda _: None,
+    real: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[Opinion]:
-    """One answer a state rule of a design, or a fact of the ledger. rules: only these. budget: seconds altogether."""
+    """One answer a state rule of a design, or a fact of the ledger.
+
+    rules: only these. budget: seconds altogether, of which each has its share. real: whether the design, not only an
+    abstraction of it, breaks a rule; asked of what an abstraction breaks.
+    """
     until = time.monotonic() + budget
-    for rule in asked(system):
-        if not rules or rule in rules:
-            tell(rule)
-            yield _opinion(system, rule, until)
+    chosen = [rule for rule in asked(system) if not rules or rule in rules]
+    for k, rule in enumerate(chosen):
+        tell(rule)
+        now = time.monotonic()
+        yield _opinion(system, rule, now + (until - now) / (len(chosen) - k), real)
 
 
-def _opinion(system: System, rule: str, until: float) -> Opinion:
-    """The coarsest abstraction first: what breaks the rule there is looked at again where more is kept."""
+def _opinion(system: System, rule: str, until: float, real: Callable[[str], bool]) -> Opinion:
+    """The coarsest abstraction first: what breaks the rule there alone is looked at again where more is kept."""
     begun, found, levels = time.monotonic(), Opinion(rule, "unknown"), _levels(system, rule)
     tries = [(_by_spacer, level) for level in levels if not level.wide]
     tries += [(_by_enumeration, level) for level in levels[1:] or levels]
     for ask, level in tries:
-        if found.status == "proved":
+        if found.status == "proved" or (found.status == "broken" and real(rule)):
             break
         abstraction, clauses = clauses_of(system, rule, level)
         answer = ask(system, abstraction, clauses, until) if time.monotonic() < until else None

@@ -25,7 +25,7 @@ SPENT = 20_000_000
 def spacer(
     starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], until: float
 ) -> Invariant | tuple[str, ...] | None:
-    """An invariant, or the steps that break the rule, first to last. None: no answer for what it may spend."""
+    """An invariant, or the steps with which the rule breaks, each once. None: no answer for what it may spend."""
     fixed = z3.Fixedpoint()
     fixed.set("engine", "spacer")
     fixed.set("spacer.global", True)
@@ -46,7 +46,7 @@ def spacer(
         return None
     if answer == z3.sat:
         names = (str(n) for n in reversed(fixed.get_rule_names_along_trace()))
-        return tuple(n for n in names if n != "<null>")
+        return tuple(dict.fromkeys(n for n in names if n != "<null>"))  # a tree, told as a list, repeats itself
     return _invariant(fixed.get_answer(), fact) if answer == z3.unsat else None
 
 
