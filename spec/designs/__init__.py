@@ -21,5 +21,7 @@ settings     the scope of one search, as `--set` names it, and what it means for
 catalog      every design, its named scopes and its mutants
 
 A mutant is a value of the constant `mutant`, read in the one guard or statement that it changes, so that a design and
-its mutants are one text. What we refused: mutants as patches of the lowered form, which no reader could see in place.
+its mutants are one text. What we refused: mutants as patches of the lowered form, which no reader could see in place;
+and a machine in parts: who reviews a design reads its steps from top to bottom, so that they stand in one file, be it
+longer than others, and what they are made of beside it.
 """

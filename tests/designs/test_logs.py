@@ -77,6 +77,24 @@ def test_a_race_of_two_tiers_breaks_the_same_rule_at_the_same_event_of_its_log(m
     assert all(line.get("pool") == "cpu" for line in log.lines if line.get("block") == copies[0]["dst"])
 
 
+SHARED = """admit_branch(r0) take_block(r0,b0) prefill(r0) finish_step(r0) fork_branch(r0,r1) fork_branch(r1,r2)
+    end_branch(r1)"""
+
+
+@pytest.mark.parametrize(("last", "copies"), [("append_in_copy(r2,b1)", 1), ("end_branch(r0) append_in_place(r2)", 0)])
+def test_who_is_left_alone_with_a_shared_tail_appends_in_place(last: str, copies: int) -> None:
+    """No state tells who once was there: a way shows that the last owner needs no copy, and a step before it does."""
+    log = log_of(PAGED_COW, PAGED_COW.at("three_writers"), [*SHARED.split(), *last.split()])
+    assert sum(line["ev"] == "copy" for line in log.lines) == copies
+    assert check(log.lines).violations == ()
+
+
+def test_who_is_not_alone_yet_may_not_append_in_place() -> None:
+    settings = PAGED_COW.at("three_writers", mutant="APPEND_WITHOUT_COPY")
+    log = log_of(PAGED_COW, settings, [*SHARED.split(), "append_in_place(r2)"])
+    assert [rule for rule, _ in log.broken] == ["exclusive_write"]
+
+
 def test_what_failed_is_written_as_failed() -> None:
     steps = (
         "admit_request(r0) take_block(r0,b0) take_block(r0,b1) start_load(r0,h0) fail_handle(h0,0) finish_handle(h0,1)"
