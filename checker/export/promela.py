@@ -152,7 +152,7 @@ class _Promela:
                 lines.append(f"{MARGIN}:: {self.steps[action.name]}({', '.join(values)})")
         for step in self.subject.model.invariants:
             failed = f"breaks_{step.name} = true; assert(!breaks_{step.name})"
-            lines.append(f"{MARGIN}:: d_step {{ !{self.steps[step.name]} -> {failed} }}")
+            lines.append(f"{MARGIN}:: d_step {{ !({self.steps[step.name]}) -> {failed} }}")  # `!!` is no negation
         return "\n".join([*lines, f"{MARGIN}od", "}"]) + "\n"
 
     def _values(self, type_: ir.Type) -> list[str]:

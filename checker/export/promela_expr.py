@@ -82,7 +82,8 @@ class Expressions:
             case ir.Read(variable, index):
                 return self.entry(self.cells[variable], index)
             case ir.Not(operand):
-                return f"!{self.text(operand)}"
+                inner = self.text(operand)
+                return f"!({inner})" if inner.startswith("!") else f"!{inner}"  # `!!` sends to a channel
             case ir.And(items):
                 return "(" + " && ".join(map(self.text, items)) + ")"
             case ir.Or(items):

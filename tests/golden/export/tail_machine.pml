@@ -347,8 +347,8 @@ end:  /* nothing is left to do: a legal end */
   :: publish(1)
   :: finish_write(0)
   :: finish_write(1)
-  :: d_step { !refs_cover_holds -> breaks_refs_cover_holds = true; assert(!breaks_refs_cover_holds) }
-  :: d_step { !exclusive_write -> breaks_exclusive_write = true; assert(!breaks_exclusive_write) }
-  :: d_step { !view_intact -> breaks_view_intact = true; assert(!breaks_view_intact) }
+  :: d_step { !(refs_cover_holds) -> breaks_refs_cover_holds = true; assert(!breaks_refs_cover_holds) }
+  :: d_step { !(exclusive_write) -> breaks_exclusive_write = true; assert(!breaks_exclusive_write) }
+  :: d_step { !(view_intact) -> breaks_view_intact = true; assert(!breaks_view_intact) }
   od
 }
