@@ -2,7 +2,7 @@
 
 check      one log in, one outcome out
 replay     the loop: events are performed on the ledger, failures become findings, findings taint
-feed, ids  from the names and lists of a log to single events over dense ids
+feed       from the lists of a log to single events; `names`, `ids`: from its names to dense ids
 recorded   which facts a log can show at all; `kinds` looks which events occur
 because    the earlier facts that clash with a finding
 coverage   how often each rule was judged, and what a log lacks for the others

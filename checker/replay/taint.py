@@ -38,5 +38,5 @@ def taint_block(feed: Feed, b: int, queue: bool) -> None:
 
 def taint_queues(feed: Feed) -> None:
     """What is counted per pool is not known, for good."""
-    for q in range(len(feed.pool_ids.names)):
+    for q in range(len(feed.names.pool_ids.names)):
         feed.machine.blur("Pool", q, TAINTED)

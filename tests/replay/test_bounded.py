@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kvsan.checker import check
-from kvsan.checker.replay.feed import NOBODY
 from kvsan.checker.replay.memory import memory_log
+from kvsan.checker.replay.names import NOBODY
 from kvsan.checker.replay.replay import Replay
 from kvsan.traces import events as ev
 from kvsan.traces.read import Log
