@@ -80,7 +80,7 @@ class Order:
                 handlers[record] = mine
         for rows in self.feed.rows.values():
             for r in rows:
-                self._enter_all(r, line=0)
+                self._enter_all(r)
         handlers[type(e)](e)
 
     def forget(self, block: int) -> None:
@@ -125,11 +125,12 @@ class Order:
         for b in self.feed.several(e.block, e.pool):
             self.clocks.hand_over(e.thread, b)
 
-    def _enter_all(self, r: int, line: int) -> None:
+    def _enter_all(self, r: int) -> None:
+        """The entries of a row that nobody has read."""
         start = self.state["window_from"][r]
         for p, b in self.state["table"][r].items():
             if p >= start:
-                self.attention.enter(r, p, b, line)
+                self.attention.enter(r, p, b, 0)
 
     def on_map(self, e: ev.Map) -> None:
         r = self.feed.row(e.branch, e.group)
@@ -161,7 +162,7 @@ class Order:
             self.attention.end(r, self.state["table"][r])
         self.plain[ev.Fork](e)
         for r in self.feed.rows.get(e.branch, ()):
-            self._enter_all(r, self.line)
+            self._enter_all(r)
 
     def on_window(self, e: ev.Window) -> None:
         r = self.feed.row(e.branch, e.group)

@@ -113,7 +113,7 @@ class Judge:
         block.accesses.append((mask, now, at, block.life, use, line, op))
         block.union |= mask
         block.seen |= bit
-        if block.lane == now and block.at <= at:
+        if block.lane == now:
             block.at = at
         else:
             block.reach(now, at, known)
@@ -157,11 +157,11 @@ class Judge:
             row = self.attention.row(r)
         now, at, known = self.clocks.here
         last = row.alone
-        if last.lane == now and last.at <= at and last.upto <= upto and not row.dirty:  # a branch that decodes
+        if last.lane == now and last.upto <= upto and not row.dirty:  # a branch that decodes
             size = row.size
             p = last.upto // size
             count = upto - p * size
-            if count <= size and p >= self.window_from[r]:
+            if count <= size:
                 b, mask = self.table[r].get(p, NONE), (1 << count) - 1
                 if self._all_well(b, mask, now, at, known):
                     last.at, last.line, last.op = at, line, op

@@ -45,6 +45,13 @@ def read(upto: int | None = 2, branch: str = "a") -> Event:
     return {"ev": "read", "op": "r", "branch": branch, "stream": "s", **({} if upto is None else {"upto": upto})}
 
 
+FORK, FINISH = {"ev": "fork", "branch": "b", "parent": "a"}, {"ev": "finish", "branch": "a"}
+
+
+def window(start: int) -> Event:
+    return {"ev": "window", "branch": "a", "from": start}
+
+
 CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
     "a copy of unknown contents may have been written": ([MID_RUN, ADMIT, *own(1), copy(5, 1), read()], []),
     "a copy of such a copy may, too":
@@ -102,6 +109,43 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
         ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
           {**read(4), "stream": "t"}, {**read(2), "op": "p"}, {**read(3), "op": "q"}, part("x", 2, 1, "s")],
          [(RACE, 14)]),
+    "a fork's reads race, too":
+        ([HEADER, ADMIT, *own(1), write(1), *after("s", "t"), FORK, FINISH, read(2, "b"), part("x", 1, 0, "t")],
+         [(RACE, 11)]),
+    "what a fork takes the place of is not read any more":
+        ([HEADER, ADMIT, *own(1), write(1), {**ADMIT, "branch": "b"}, {"ev": "alloc", "block": 2},
+          {**own(2)[1], "branch": "b"}, {**write(2), "op": "v", "branch": "b"}, *after("s", "t"), FORK, read(2, "b"),
+          part("x", 2, 0, "t")], []),
+    "but not below the window that it has from its parent":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
+          window(1), FORK, FINISH, read(4, "b"), part("x", 1, 0, "t")], []),
+    "what comes back into the window is read again":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
+          window(1), window(0), read(4), part("x", 1, 0, "t")], [(RACE, 14)]),
+    "what stayed in it was read before, too":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, *after("s", "t"),
+          window(1), read(4), window(0), part("x", 2, 0, "t")], [(RACE, 14)]),
+    "what took a place below it was not read before it came back":
+        ([HEADER, ADMIT, *own(1), write(1), read(2), window(1), {"ev": "alloc", "block": 2}, own(2)[1], window(0),
+          part("x", 2, 0, "t")], []),
+    "nor is it while it stays there":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(2, 1), write(2), window(1), *own(1), read(4), part("x", 1, 0, "t")], []),
+    "a token that comes back without an entry was not written":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(2, 1), write(2), window(1), read(4), window(0), {**read(4), "op": "q"}],
+         [(UNWRITTEN, 9)]),
+    "an entry that took the place of another is read in its place":
+        ([HEADER, ADMIT, *own(1), write(1), *own(2), {**write(2), "op": "v"}, *after("s", "t"), read(2),
+          part("x", 1, 0, "t")], []),
+    "a branch that decodes looks at what was lost further up":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, read(3),
+          {"ev": "invalidate", "block": 1}, {**read(4), "op": "q"}], [(UNWRITTEN, 11)]),
+    "a branch that grows by more than a block looks at all of them":
+        ([{**HEADER, "complete": ["alloc", "admit", "map", "read", "copy"]}, {**ADMIT, "tokens": 5},
+          *own(1), *own(2, 1), *own(3, 2), {"ev": "alloc", "block": 4}, {**copy(4, 3), "op": "c", "stream": "t"},
+          read(1), {**read(5), "op": "q"}], [("copy_precedes_use", 12)]),
+    "a write of more slots than were read":
+        ([HEADER, ADMIT, *own(1), write(1), *after("s", "t"), read(1), {**part("x", 1, 0, "t"), "slots": [0, 2]}],
+         [(RACE, 9)]),
     "a copy of unknown contents races as any other":
         ([MID_RUN, part("w", 1, 0, "s"), {**copy(1, 2), "op": "c"}, part("x", 2, 1, "t")], [("copy_precedes_use", 4)]),
 }  # fmt: skip
@@ -111,3 +155,8 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
 def test_breaches(what: str) -> None:
     log, told = CASES[what]
     assert [(v.rule, v.line) for v in check(log).violations] == told
+
+
+def test_each_look_at_a_position_counts_as_a_check() -> None:
+    coverage = check([HEADER, ADMIT, *own(1), *own(2, 1), read(3)]).coverage
+    assert coverage["read_is_initialised"].checked == 2
