@@ -86,7 +86,7 @@ def _opinion(system: System, rule: str, until: float, real: Callable[[str], bool
     """The coarsest abstraction first: what breaks the rule there alone is looked at again where more is kept."""
     begun, found, levels = time.monotonic(), Opinion(rule, "unknown"), _levels(system, rule)
     tries = [(_by_spacer, level) for level in levels if not level.wide]
-    tries += [(_by_enumeration, level) for level in levels[1:] or levels]
+    tries.append((_by_enumeration, levels[-1]))  # what a coarser one reaches beside is more to enumerate
     for ask, level in tries:
         if found.status == "proved" or (found.status == "broken" and real(rule)):
             break

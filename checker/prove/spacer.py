@@ -18,8 +18,8 @@ from kvsan.checker.prove.witness import Clause
 Term = Any
 OFF = ("slice", "inline_linear", "inline_eager", "coi", "elim_term_ite", "tail_simplifier_pve", "subsumption_checker")
 
-SPENT = 20_000_000
-"""What Spacer may spend on one question, in Z3's count of resources: some ten seconds, the same on every machine."""
+SPENT = 10_000_000
+"""What Spacer may spend on one question, in Z3's count of resources: ten or twenty seconds, alike on every machine."""
 
 
 def spacer(
