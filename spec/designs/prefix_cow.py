@@ -12,7 +12,9 @@ does for the blocks of recurrent states.
 
 Simpler than the engine: a copy takes the slots of the identity, not the whole block; a block is retained once a step,
 however many copies of that step touch it; blocks full of a request's own tokens are not cached, as nobody could hit
-them; and the cache may find any block of an identity that the next step does not fill, not only the oldest.
+them; and the cache may find any block of an identity that the next step does not fill, not only the oldest. Requests
+come and go while the scheduler builds a step; with a connector they may do so for ever, so that the step is never
+launched. Without one, whatever has begun ends.
 """
 
 from __future__ import annotations

@@ -92,6 +92,15 @@ def test_a_scheduler_that_tries_again_at_once_may_refuse_for_ever(monkeypatch: p
 
 
 @pytest.mark.slow
+def test_with_a_connector_requests_may_come_and_go_under_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine hears of new requests between its passes only, which the design does not say."""
+    monkeypatch.setattr("kvsan.checker.explore.liveness.LARGER_POOLS", 0)
+    design = find("prefix_cow")
+    found = liveness(design, scoped(design, {"connector": "true"}, "two_slot_tail"))
+    assert found.waiting is not None and found.waiting.steps[-1].action == "schedule_prefill"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scope", "changes", "suffices"),
     [
