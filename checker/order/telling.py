@@ -48,7 +48,7 @@ def tell(order: Order, breaches: Iterable[Breach], silent: Iterable[int]) -> lis
         if breach.block is None:
             assert isinstance(breach, Unwritten)
             holes.setdefault(breach.branch, breach)
-        elif breach.block not in mute and (breach.block not in worst or rank(breach) < rank(worst[breach.block])):
+        elif breach.block not in mute and (breach.block not in worst or worse(breach, worst[breach.block])):
             worst[breach.block] = breach
     passed_on = spread({b for b, breach in worst.items() if isinstance(breach, Race)} | mute, order.copies)
     worst = {b: breach for b, breach in worst.items() if isinstance(breach, Race) or b not in passed_on}
@@ -71,6 +71,15 @@ def spread(bad: set[int], copied: Sequence[tuple[int, int]]) -> set[int]:
             break
         reached |= more
     return reached
+
+
+def worse(breach: Breach, other: Breach) -> bool:
+    """Whether it is to be told instead of one that was judged before it.
+
+    A launch that races with an access by what it writes, and then reads what it wrote, is told by the write.
+    """
+    again = isinstance(breach, Race) and isinstance(other, Race) and breach.earlier == other.earlier
+    return not again and rank(breach) < rank(other)
 
 
 def rank(breach: Breach) -> tuple[int, int]:
