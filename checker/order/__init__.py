@@ -1,6 +1,6 @@
 """The order analysis: what a log's synchronisation allows besides what happened.
 
-clocks     happens-before between host threads and streams
+clocks     happens-before between host threads and streams, on `timeline`s
 history    the accesses of each block that may still race
 attention  what branches read, without touching each block at each step
 judge      what an access meets: a race, or slots nobody wrote

@@ -8,13 +8,8 @@ Everything put on a stream (a launch, a record, a wait) counts, so that who know
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
-Known = dict[int, int]
-"""Timeline -> the count up to which it is known."""
-
-Here = tuple[int, int, Known]
-"""A place: a timeline's number, the count there, and what was known there."""
+from .timeline import Here, Known, Op, Point, Timeline
 
 KEPT_OPS = 4096
 
@@ -22,59 +17,15 @@ APART = "no stream"
 """The name of a timeline for ops that are on no stream."""
 
 
-class Timeline:
-    """A host thread or a stream. `known` is copied before it changes once a snapshot of it was taken (`shared`)."""
-
-    __slots__ = ("count", "heard", "known", "name", "number", "shared", "version")
-
-    def __init__(self, number: int, name: str) -> None:
-        self.number, self.name = number, name
-        self.count = self.version = 0
-        self.known: Known = {}
-        self.shared = False
-        self.heard = (-1, -1, -1)
-
-    def learn(self, number: int, count: int, known: Known) -> None:
-        """What follows comes after `count` of another timeline, and after all that it knew there."""
-        if number == self.number:
-            return
-        mine = dict(self.known) if self.shared else self.known
-        for timeline, seen in known.items():
-            if mine.get(timeline, 0) < seen:
-                mine[timeline] = seen
-        if mine.get(number, 0) < count:
-            mine[number] = count
-        self.known, self.shared = mine, False
-        self.version += 1
-
-
-class Point(NamedTuple):
-    """A place on a timeline, and what was known there."""
-
-    number: int
-    upto: int
-    known: Known
-
-
-class Op:
-    """A launch that may still run. begins, last, apart: what a survey notes: the lines of its first event and of the
-    last that no other access parts from that, and whether there was such an access since."""
-
-    __slots__ = ("apart", "begins", "done", "last", "point")
-
-    def __init__(self, point: Point) -> None:
-        self.point, self.done = point, False
-        self.begins, self.last, self.apart = 0, 0, False
-
-
 class Clocks:
     """The timelines of one log. `launch` sets `here`, where the accesses of an event happen.
 
     fresh: where the launch of an op is (by thread and op where a thread is named), as long as no thread has learned
-    anything: until then the id names that launch. waited: stream, thread and their timelines of the latest launch,
-    where the thread waited for it and did nothing else since. legacy: the stream that joins all others, CUDA's legacy
-    default, where there is one. one_thread: the log names no other. mixed: events of some launch had accesses of others
-    between them. spread: something may have been ordered behind a launch before the log had shown all of it.
+    anything of a stream: until then the id names that launch, whatever threads tell each other. waited: stream, thread
+    and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy: the
+    stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other. mixed:
+    events of some launch had accesses of others between them. spread: something may have been ordered behind a launch
+    before the log had shown all of it.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -168,7 +119,6 @@ class Clocks:
             _, _, lane, host = waited
             lane.count += 1
             host.known[lane.number] = lane.count
-            host.version += 1
             self.here = (lane.number, lane.count, lane.known)
             return
         host = self.thread(thread)
@@ -181,12 +131,11 @@ class Clocks:
                 self.here = (host.number, host.count, host.known)
                 return
             lane = self.stream(stream)
-            told = lane.heard == (host.number, host.version, host.count)
             self._enqueue(lane, host)
             self.fresh.clear()
             self.here = (lane.number, lane.count, lane.known)
             lane.shared = True
-            if told and self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
+            if self.legacy is None and host.known.get(lane.number, 0) == lane.count - 1:
                 self._follow(host, lane)
                 self.waited = (stream, thread, lane, host)
             else:
@@ -247,13 +196,12 @@ class Clocks:
 
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
-        self.fresh.clear()
-        self.waited = None
         running, host = self.ops.get(op), self.thread(thread)
         if running is not None:
             self._hear(host, *running.point)
             running.done = True
         elif self.forgotten:
+            self.waited = None
             host.learn(-1, 0, self.forgotten)
 
     def record(self, thread: Hashable | None, event: Hashable, stream: Hashable) -> None:
@@ -293,7 +241,6 @@ class Clocks:
 
     def await_(self, thread: Hashable | None, channel: Hashable) -> None:
         host = self.thread(thread)
-        self.fresh.clear()
         self.waited = None
         for point in self.channels.get(channel, ()):
             host.learn(*point)
@@ -305,7 +252,6 @@ class Clocks:
         host, former = self.thread(thread), self.handed.get(block)
         if former is not None and former.number != host.number:
             host.learn(*former)
-            self.fresh.clear()
         self.handed[block] = self._point(host)
 
     def _point(self, host: Timeline) -> Point:

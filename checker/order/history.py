@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kvsan.spec.ownership.accesses import COPYING, ORDER_RULES, WRITING, Use, rule_between, rule_within
 from kvsan.spec.ownership.rules import no_reuse_in_flight
 
-from .clocks import Clocks, Known
+from .clocks import Clocks
+from .timeline import Known
 
 if TYPE_CHECKING:
     from .attention import Row

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from kvsan.spec.ownership.accesses import Use, slots_attended
 
 from .attention import Attention, Row
-from .clocks import Clocks, Known
+from .clocks import Clocks
 from .history import Block, History, Race
+from .timeline import Known
 
 if TYPE_CHECKING:
     from kvsan.checker.replay.feed import Feed
@@ -205,8 +206,6 @@ class Judge:
 
     def _attend_entry(self, r: int, p: int, b: int, upto: int, size: int, line: int, op: Hashable | None) -> None:
         """Attention over the first `upto` tokens of a row, at one of its entries."""
-        if self.fuzzy[b] & TAINTED:
-            return
         mask = (1 << slots_attended(size, upto, p)) - 1
         self.history.judge(b, mask, ATTENTION, line, op, r)
         if self.shows_writes and not self.fuzzy[b]:

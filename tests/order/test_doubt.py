@@ -146,6 +146,13 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
     "a write of more slots than were read":
         ([HEADER, ADMIT, *own(1), write(1), *after("s", "t"), read(1), {**part("x", 1, 0, "t"), "slots": [0, 2]}],
          [(RACE, 9)]),
+    "what any copy of a launch passes on is not trusted":
+        ([HEADER, *({"ev": "alloc", "block": b} for b in (1, 2, 3, 4)), part("x", 1, 0, "t"),
+          {"ev": "step", "op": "c", "stream": "s", "copies": [[1, 2, 0, 2], [3, 4, 0, 2]]}, part("y", 2, 0, "t")],
+         [(RACE, 7)]),
+    "a block is copied onto itself without a race": ([HEADER, {"ev": "alloc", "block": 1}, copy(1, 1)], []),
+    "where tables are not recorded, entries are not missed":
+        ([{**HEADER, "complete": ["alloc", "admit", "write", "read"]}, ADMIT, *own(1)[:1], write(1), read()], []),
     "a copy of unknown contents races as any other":
         ([MID_RUN, part("w", 1, 0, "s"), {**copy(1, 2), "op": "c"}, part("x", 2, 1, "t")], [("copy_precedes_use", 4)]),
 }  # fmt: skip

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import pytest
+from kvsan.checker.order.clocks import Clocks
 from oracle import Model
 from programs import HEADER
 from test_interleavings import agree, reported
@@ -59,6 +60,9 @@ ORDERED = {
     "a wait comes after what its thread did": "1, wait e s, two:b=s1",
     "the device is every stream": "a=s1, b=t2, c=u0, device, 0, 1, 2",
     "an await hears of every thread that signalled": "1, signal c, two:signal c, two:await c, two:a=s1",
+    "an event that is recorded again holds what came meanwhile": "a=s1, record e s, b=s2, record e s, wait e t, c=t2",
+    "a thread that waited for a stream again and again tells it what it awaited":
+        "two:1, two:signal c, s0, s0, await c, s1",
     "a block handed on is handed on from its latest hand": "2, free 0, alloc 0, 1, free 0, two:alloc 0, two:a=s1",
     "legacy: the legacy stream comes after every other": "a=t1, b=s1",
     "legacy: every other stream comes after the legacy one": "a=s1, b=t1",
@@ -72,8 +76,11 @@ RACES = {
     "a block's next life begins with what may still touch it": "a=s1, done a, b=s1, free 1, alloc 1, c=t1",
     "a signal holds what its thread knew then, not what it learns later":
         "2, signal c, a=s1, done a, two:await c, two:b=t1",
+    "nor what it waits for later": "s1, signal c, s2, two:await c, two:b=t2",
     "an id whose launch the thread knows complete names another launch": "a=s1, finish s, a=t1, b=s1",
     "so it does for a thread that heard of that by a hand-over": "two:a=s1, s0, free 2, two:alloc 2, two:a=t1, b=s1",
+    "an event that is recorded on another stream is no place of the first":
+        "a=s1, record e s, record e t, wait e u, b=u1",
     "so it does for a thread that waited for what comes after it": "a=s1, s0, a=t1, b=s1",
     "so it does where another thread was told that it is done": "a=s1, done a, two:a=t2, b=s2",
     "what a thread does itself is known to nobody else": "1, two:a=s1",
@@ -93,3 +100,25 @@ def test_is_a_race_of_the_last_access_alone(what: str) -> None:
     log = log_of(RACES[what], legacy=what.startswith("legacy"))
     agree(log, Model(log).races())
     assert {line for line, _ in reported(log)[0]} == {len(log)}
+
+
+@pytest.mark.parametrize("more", ["two:done a, two:1", "two:?v2, two:?v2, two:done a, two:v1"])
+def test_a_thread_that_hears_late_of_an_end_learns_what_others_knew(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvsan.checker.order.clocks.KEPT_OPS", 0)
+    log = log_of(f"a=s1, finish s, ?b=t2, ?c=u2, {more}", legacy=False)
+    agree(log, Model(log).races())
+    assert reported(log)[0] == {}
+
+
+def test_what_is_kept_of_launches_and_signals_does_not_grow_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvsan.checker.order.clocks.KEPT_OPS", 0)
+    told, known = Clocks(), Clocks()
+    told.thread("two")
+    for op in range(50):
+        for clocks in (told, known):
+            clocks.launch(None, op, "s")
+            clocks.signal(None, "c")
+        told.done(None, op)
+        known.sync_stream(None, "s")
+    assert max(len(told.ops), len(known.ops)) < 5
+    assert len(told.channels["c"]) == 1
