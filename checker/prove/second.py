@@ -7,6 +7,11 @@ nothing is said of the design.
 
 Spacer is asked first. Where it gives no answer for what it may spend, `cover` enumerates what the abstraction reaches,
 and its invariant stands the same check.
+
+How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, three by Spacer in seconds, the others
+by enumeration in up to two minutes of processor time, and each mutant of it that breaks a state rule has a
+counterexample of Spacer's. Of the mutants of `prefix_append_only` that were asked, one has an answer within a minute,
+of `paged_cow` none: they are UNKNOWN here, and the induction is what speaks of them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
 from kvsan.checker.prove.witness import Clause
 from kvsan.checker.report.opinion import Second, as_json, as_text
-from kvsan.spec.designs.catalog import TAIL_COPY, Mutant
+from kvsan.spec.designs.catalog import PREFIX_APPEND_ONLY, TAIL_COPY, Mutant
 from test_ownership_proof import broken
 
 SCOPE = "one_slot_tail"
@@ -198,3 +198,13 @@ def test_every_mutant_of_the_reference_machine_has_a_counterexample(mutant: Muta
     assert mutant.rule in explored.broken  # it is no weakness of the abstraction
     assert (opinion.status, opinion.by) == ("broken", "Spacer")
     assert opinion.trace[-1].startswith(f"{mutant.rule} at ")
+
+
+@pytest.mark.slow
+def test_a_partial_seal_of_the_append_only_cache_has_a_counterexample() -> None:
+    (mutant,) = (m for m in PREFIX_APPEND_ONLY.mutants if m.name == "seal_partial")
+    made = system(design("prefix_append_only"), {}, mutant.scope, mutant.name)
+    explored = reach(made, (), made.scoped)
+    (opinion,) = opinions(made, (mutant.rule,), real=lambda rule: rule in explored.broken)
+    assert mutant.rule in explored.broken
+    assert (opinion.status, opinion.trace[-1]) == ("broken", "seal_is_earned at schedule_prefill")
