@@ -50,16 +50,20 @@ class Witness:
 
 @dataclass(frozen=True)
 class Said:
-    """What a replay says of a breach; it is the same breach in another log where this is equal."""
+    """What a replay says of a breach; it is the same breach in another log where this is equal.
+
+    races: it is with an earlier access. A read of what was not written in time would break the same rule without one.
+    """
 
     rule: str
     block: str | None
     branch: str | None
     event: str
+    races: bool
 
     @classmethod
     def of(cls, found: Violation) -> Said:
-        return cls(found.rule, found.block, found.branch, repr(found.event))
+        return cls(found.rule, found.block, found.branch, repr(found.event), found.earlier is not None)
 
 
 def witness(log: Log, found: Violation) -> Witness:

@@ -144,6 +144,14 @@ def test_a_token_without_an_entry_has_a_witness() -> None:
     assert log[2] in found.events
 
 
+def test_the_witness_of_a_race_is_no_read_of_what_nobody_wrote() -> None:
+    entry = [ev.Admit(branch="a", tokens=4), ev.Alloc(block=1, branch="a"), ev.Map(branch="a", pos=0, block=1)]
+    write = ev.Write(op="w", branch="a", block=1, slots=(0, 4), tokens=(0, 4), stream="s")
+    read = ev.Read(op="r", branch="a", stream="t")
+    made = witness_in(HEADER, *entry, write, ev.Wait(event="e", stream="t"), ev.Record(event="e", stream="s"), read)
+    assert made.events[-4:] == [write, read, ev.Run(op="r"), ev.Run(op="w")]
+
+
 def test_an_access_that_its_thread_waits_for_is_late_by_coming_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
