@@ -25,6 +25,8 @@ def scheduled(events: Events, replay: Replay, aimed: Finding) -> Events:
     op = op_of(events[earlier - 2])
     if op is not None and op == op_of(events[-1]):
         return exchanged(events, earlier - 2)
+    if op not in clocks.ops:
+        raise NoWitness("the few events that show it show another race, too")
     point = clocks.ops[op].point
     out: Events = []
     behind: list[Hashable] = []
@@ -58,10 +60,10 @@ def exchanged(events: Events, first: int) -> Events:
     """Copies of one launch, made in the other order: those of one event, or of the first of two and the last."""
     last, before = events[-1], events[:first]
     if first < len(events) - 1:
-        return [*before, *events[first + 1 :], events[first], ev.Run(op=op_of(last))]  # type: ignore[arg-type]  # a name
+        return in_turn([*before, *events[first + 1 :], events[first]])
     assert isinstance(last, ev.Step)  # the one event that makes several copies
     step = ev.Step(op=last.op, stream=last.stream, copies=last.copies[::-1], writes=last.writes, reads=last.reads)
-    return [*before, step, ev.Run(op=last.op)]
+    return in_turn([*before, step])
 
 
 def op_of(event: ev.Event) -> Hashable | None:

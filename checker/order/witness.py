@@ -28,7 +28,7 @@ from kvsan.traces.read import Gap, Log
 from msgspec import structs
 
 from .analysis import Order
-from .schedule import Events, NoWitness, in_turn, op_of, scheduled
+from .schedule import Events, Impossible, NoWitness, in_turn, op_of, ran, scheduled
 from .together import Together
 
 ORDER_NAMES = frozenset(rule.name for rule in ORDER_RULES)
@@ -108,7 +108,8 @@ def witness(log: Log, found: Violation) -> Witness:
     kept = minimal(kept, same, stay)
     if found.earlier is not None and not cut.moved:
         (aimed,) = (f for f in breaches(kept) if Said.of(f.violation) == aims[0])
-        kept = scheduled(kept, fresh(header), aimed)
+        raced = aimed.violation.earlier is not None  # else what is left of it is that nobody wrote
+        kept = scheduled(kept, fresh(header), aimed) if raced else in_turn(kept)
     else:
         kept = in_turn(kept)
     made = Witness(header, [structs.replace(event, seq=None) for event in kept])
@@ -118,6 +119,10 @@ def witness(log: Log, found: Violation) -> Witness:
 def confirmed(made: Witness, aim: Said, whole: Replay) -> Witness:
     """The witness, if a check of it finds the breach; if need be its header says what the log records, of which few
     kinds are left. whole: a replay of the log. Raises NoWitness."""
+    try:
+        ran(made.events, made.header.legacy_stream)
+    except Impossible as reason:
+        raise NoWitness(f"recorded order forbids the events that show it: {reason}") from reason
     lacking = {kind for kinds in whole.silenced.values() for kind in kinds}
     complete = structs.replace(made.header, complete=tuple(sorted(ev.EVENT_TYPES.keys() - lacking)))
     for header in (made.header, complete):

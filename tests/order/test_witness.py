@@ -131,6 +131,13 @@ def test_of_a_long_log_the_witness_begins_with_the_blocks_life(monkeypatch: pyte
     assert made.events == [*RACE[1:], ev.Run(op="r"), ev.Run(op="w")]
 
 
+def test_a_race_for_slots_of_which_some_were_not_written_has_a_witness() -> None:
+    half = ev.Write(op="w", holder="h", block=1, slots=(1, 2), stream="s")
+    read = ev.Read(op="r", branch="a", upto=2)
+    made = witness_in(HEADER, RACE[0], half, ev.Map(branch="a", pos=0, block=1), read)
+    assert made.events[-2:] == [read, ev.Run(op="r")]
+
+
 def test_each_race_of_a_log_has_a_witness() -> None:
     second = ev.Read(op="q", holder="h", block=2, slots=(0, 4), stream="t")
     log = [ev.Alloc(block=2), ev.Write(op="v", holder="h", block=2, slots=(0, 4), stream="s"), *RACE, second]
