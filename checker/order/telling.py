@@ -126,12 +126,13 @@ def race_between(order: Order, race: Race, blocks: tuple[int, ...], more: str) -
             earlier=race.earlier.line,
         )
     former = ", in a former life of the block" if race.rule == NO_REUSE else ""
-    seen = race.known.get(race.earlier.lane, 0)
+    alone = apart(order, race.earlier)
+    seen = 0 if alone else race.known.get(race.earlier.lane, 0)
     order_there_is = f"only what {earlier} did before it comes before {later}" if seen else f"nothing of {earlier} does"
     return Told(
         rule=rule,
         message=f"{later} {does} slots {slots} of block {name}{more}{launched(order, race.later.line)}, not ordered "
-        f"after {called} on {earlier}{launched(order, race.earlier.line)}{former}",
+        f"after {called} {'of' if alone else 'on'} {earlier}{launched(order, race.earlier.line)}{former}",
         missing=edge(order, race, earlier, later),
         block=race.block,
         branch=race.branch if race.later.use == Use.ATTENTION else None,
@@ -162,8 +163,8 @@ def edge(order: Order, race: Race, earlier: str, later: str) -> str:
     if earlier.startswith("thread"):
         return f"a signal by {earlier} after it, and an await {in_time}"
     known = f"`done` of {op}" if race.earlier.op is not None else "a sync"
-    if later.startswith("thread") or earlier == APART:
-        wait = "" if earlier == APART else f" (or a sync of {earlier})"
+    if later.startswith("thread") or apart(order, race.earlier) or apart(order, race.later):
+        wait = "" if apart(order, race.earlier) else f" (or a sync of {earlier})"
         return f"{known}{wait} {in_time}{reuse}"
     return f"a record on {earlier} after {op} and a wait for it on {later}, or {known}, {in_time}{reuse}"
 
@@ -196,5 +197,11 @@ def no_entry(order: Order, breach: Unwritten) -> Told:
     )
 
 
+def apart(order: Order, access: Access) -> bool:
+    """It is on no stream."""
+    return order.clocks.timelines[access.lane].name == APART
+
+
 def lane_name(order: Order, access: Access) -> str:
-    return order.clocks.timelines[access.lane].name
+    """The thread or stream of an access; an op on no stream stands for itself."""
+    return f"op {access.op}" if apart(order, access) else order.clocks.timelines[access.lane].name

@@ -166,3 +166,16 @@ def test_a_write_below_what_a_branch_has_read_is_looked_at_by_its_next_read(tmp_
         {"ev": "read", "op": "s2", "branch": "a", "stream": "one"},
     )
     assert broken(log) == [("read_is_initialised", 8)]
+
+
+def test_an_op_on_no_stream_is_told_by_its_name_and_asked_for_no_wait(tmp_path: Path) -> None:
+    alloc: dict[str, object] = {"ev": "alloc", "block": 1}
+    write: dict[str, object] = {"ev": "write", "holder": "h", "block": 1, "slots": [0, 4]}
+    apart, queued = {**write, "op": "w"}, {**write, "op": "x", "stream": "s"}
+    (late,) = check(log_of(tmp_path, alloc, queued, apart)).violations
+    assert late.message == "op w writes slots [0,4) of block 1, not ordered after the write on stream s"
+    assert late.missing == "`done` of op x (or a sync of stream s) before this line"
+    (early,) = check(log_of(tmp_path, alloc, apart, queued)).violations
+    assert early.message == "stream s writes slots [0,4) of block 1, not ordered after the write of op w"
+    assert early.missing == "`done` of op w before this line"
+    assert early.because[0].text.endswith("(nothing of op w comes before stream s)")
