@@ -135,7 +135,7 @@ def test_a_race_for_slots_of_which_some_were_not_written_has_a_witness() -> None
     half = ev.Write(op="w", holder="h", block=1, slots=(1, 2), stream="s")
     read = ev.Read(op="r", branch="a", upto=2)
     made = witness_in(HEADER, RACE[0], half, ev.Map(branch="a", pos=0, block=1), read)
-    assert made.events[-2:] == [read, ev.Run(op="r")]
+    assert [read, ev.Run(op="r")] == [event for event in made.events if getattr(event, "op", None) == "r"]
 
 
 def test_each_race_of_a_log_has_a_witness() -> None:
