@@ -4,8 +4,9 @@ two accesses happen the wrong way round. `run` events mark where launches happen
 The host's events stay in the order of the log; what the earlier access precedes is put behind the later one, or left
 out where a thread knows of it. Then events are taken out as long as the replay reports the breach, and no other that it
 did not report of the log. Where a thread makes the earlier access, or waits for it at once, it comes last in the
-witness, and the replay reports the block there, or at the other access. Slots that nobody wrote need no other order:
-the witness is what of the log is needed to read them.
+witness, and the replay reports the block there, or at the other access. Where nothing orders the later access behind
+the begin of its life either, the two come in one life, under the rule for that. Slots that nobody wrote need no other
+order: the witness is what of the log is needed to read them.
 
 What is before a gap is not known at the breach, so the witness begins after it, mid-run. So does that of a long log: it
 begins with the life of the block in which the earlier access is.
@@ -23,6 +24,7 @@ from kvsan.checker.replay.outcome import Violation
 from kvsan.checker.replay.recorded import recorded_kinds
 from kvsan.checker.replay.replay import Finding, Replay
 from kvsan.spec.ownership.accesses import ORDER_RULES
+from kvsan.spec.ownership.rules import no_reuse_in_flight
 from kvsan.traces import events as ev
 from kvsan.traces.read import Gap, Log
 from msgspec import structs
@@ -32,6 +34,8 @@ from .schedule import Events, Impossible, NoWitness, in_turn, op_of, ran, schedu
 from .together import Together
 
 ORDER_NAMES = frozenset(rule.name for rule in ORDER_RULES)
+
+REUSE = no_reuse_in_flight.name
 
 LONG = 200_000
 """Events before a breach; of more, only those since the block's life began are looked at."""
@@ -96,7 +100,10 @@ def witness(log: Log, found: Violation) -> Witness:
         return {Said.of(f.violation) for f in breaches(events)}
 
     told = said(kept)
-    aims = [s for s in told if s.block == found.block and s.rule in ORDER_NAMES] if cut.moved else [Said.of(found)]
+    aims = [aim := Said.of(found)]
+    if cut.moved or (found.rule == REUSE and aim not in told):
+        near = [s for s in told if s.block == found.block and s.rule in ORDER_NAMES]
+        aims = [s for s in near if cut.moved or (s.event == aim.event and s.races)]
     if len(aims) != 1 or aims[0] not in told:
         begins = "from where its log has to begin, " if cut.mid_run else ""
         raise NoWitness(f"{begins}the other order of the two accesses is not reported as this breach alone")
@@ -108,8 +115,7 @@ def witness(log: Log, found: Violation) -> Witness:
     kept = minimal(kept, same, stay)
     if found.earlier is not None and not cut.moved:
         (aimed,) = (f for f in breaches(kept) if Said.of(f.violation) == aims[0])
-        raced = aimed.violation.earlier is not None  # else what is left of it is that nobody wrote
-        kept = scheduled(kept, fresh(header), aimed) if raced else in_turn(kept)
+        kept = scheduled(kept, fresh(header), aimed)
     else:
         kept = in_turn(kept)
     made = Witness(header, [structs.replace(event, seq=None) for event in kept])

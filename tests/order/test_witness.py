@@ -159,6 +159,18 @@ def test_the_witness_of_a_race_is_no_read_of_what_nobody_wrote() -> None:
     assert made.events[-4:] == [write, read, ev.Run(op="r"), ev.Run(op="w")]
 
 
+def test_where_nothing_orders_an_access_after_its_blocks_new_life_the_witness_has_both_in_one() -> None:
+    alloc, write = ev.Alloc(block=1), ev.Write(op="w", holder="h", block=1, slots=(0, 4), stream="s", thread="one")
+    again = [ev.Free(block=1, thread="one"), ev.Alloc(block=1, thread="two")]
+    late = ev.Write(op="x", holder="h", block=1, slots=(0, 4), stream="t", thread="three")
+    log = [alloc, write, ev.Done(op="w", thread="one"), *again, late]
+    (found,) = check([HEADER, *log]).violations
+    made = witness(memory_log([HEADER, *log]), found)
+    assert made.events == [alloc, write, late, ev.Run(op="x"), ev.Run(op="w")]
+    rules = [v.rule for v in check([made.header, *made.events]).violations]
+    assert (found.rule, rules) == ("no_reuse_in_flight", ["accesses_ordered"])
+
+
 def test_an_access_that_its_thread_waits_for_is_late_by_coming_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
