@@ -25,7 +25,8 @@ class Clocks:
     and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy: the
     stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other. mixed:
     events of some launch had accesses of others between them. spread: something may have been ordered behind a launch
-    before the log had shown all of it.
+    before the log had shown all of it. doubtful: ids of ops that were running where events are missing: what they name
+    may be more of such an op, or a new one.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -45,6 +46,7 @@ class Clocks:
         self.only = self.thread(None) if one_thread else None
         self.here: Here = (0, 0, {})
         self.mixed = self.spread = False
+        self.doubtful: frozenset[Hashable] = frozenset()
 
     # --- timelines ----------------------------------------------------------------------------------------------------
 
@@ -149,6 +151,8 @@ class Clocks:
             lane.shared = True
             running = self._keep(op, Op(Point(lane.number, lane.count, lane.known)))
             self.fresh[name] = self.here = (lane.number, lane.count, lane.known)
+            if op in self.doubtful:
+                self.spread = True
         elif name in self.fresh:
             self.go_on(self.fresh[name])
         else:  # since then a thread has learned something
@@ -192,11 +196,17 @@ class Clocks:
                     self.forgotten[timeline] = max(seen, self.forgotten.get(timeline, 0))
         self.kept = len(self.ops)
 
+    def running(self) -> frozenset[Hashable]:
+        """The ids of ops that some thread does not know complete."""
+        self._sweep()
+        return self.doubtful.union(self.ops)
+
     # --- what orders --------------------------------------------------------------------------------------------------
 
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
         running, host = self.ops.get(op), self.thread(thread)
+        self.doubtful -= {op}
         if running is not None:
             self._hear(host, *running.point)
             running.done = True

@@ -49,7 +49,7 @@ class Spread:
     """What a survey found. begins, op, goes_on: the first launch that goes on too late, and where it does.
 
     behind: the accesses to be heard of behind the event of a line. begun: of each line that is heard of before, the
-    line of that event. kept: how many accesses there are.
+    line of that event. kept: how many accesses there are. lost: the first one may have begun where events are missing.
     """
 
     begins: int = 0
@@ -58,11 +58,12 @@ class Spread:
     behind: dict[int, list[Late]] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
     kept: int = 0
+    lost: bool = False
 
     @property
     def full(self) -> bool:
-        """There is more than can be kept."""
-        return self.kept > LATE_MAX
+        """There is more than can be kept, or than is known."""
+        return self.lost or self.kept > LATE_MAX
 
     def too_late(self, begins: int, op: object, goes_on: int) -> None:
         """What may have been ordered behind the launch comes before this line."""
@@ -79,6 +80,11 @@ class Spread:
     @property
     def reason(self) -> str:
         """Why the order was not judged to the end."""
+        if self.begins == self.goes_on:
+            return (
+                f"the order of device work was judged before line {self.begins} alone: op {self.op} was running where "
+                "events are missing, and more of it or a new op comes there; give each launch an id of its own"
+            )
         return (
             f"the order of device work was judged before line {self.begins} alone: op {self.op}, launched there, goes "
             f"on at line {self.goes_on}, after what may come behind it; write the events of a launch together"
@@ -113,6 +119,7 @@ class Survey(Order):
             self.plain[type(e)](e)
             return
         if clocks.spread:
+            self.spread.lost |= launch.begins == line
             self.spread.too_late(launch.begins, e.op, line)
         JUDGED[type(e)](self, e)
         self.spread.keep(launch.last, line, notes.accesses)

@@ -111,7 +111,9 @@ class Replay:
         self._tally()
         self.was_spread |= self.order.too_early
         self.was_mixed |= self.order.clocks.mixed
+        running = self.order.clocks.running()
         self._begin(unknown_past=True)
+        self.order.clocks.doubtful = running
 
     @property
     def misjudged(self) -> bool:

@@ -191,6 +191,18 @@ def test_what_was_found_stands_when_events_are_missing_later() -> None:
         assert [v.line for v in check([HEADER, *numbered]).violations] == [line]
 
 
+def test_what_may_have_begun_where_events_are_missing_is_not_judged() -> None:
+    def judged(*more: Event) -> tuple[str, list[str], bool]:
+        events = [*BLOCKS, write("a", 1), *JOINED, None, write("b", 2, "t"), *more]
+        log = [{**e, "seq": n} for n, e in enumerate(events) if e is not None]
+        found = check([HEADER, *log])
+        return found.verdict, [v.rule for v in found.violations], any("op a was running" in r for r in found.reasons)
+
+    assert judged(write("a", 2)) == ("UNKNOWN", [], True)
+    assert judged(write("c", 2)) == ("VIOLATED", ["accesses_ordered"], False)
+    assert judged({"ev": "done", "op": "a"}, write("a", 2)) == ("VIOLATED", ["accesses_ordered"], False)
+
+
 def test_a_check_that_is_interrupted_before_it_knows_tells_no_race() -> None:
     def interrupt(events: int, line: int) -> None:
         calls.append(line)
