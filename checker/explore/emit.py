@@ -48,8 +48,8 @@ MOST_CHUNK = 4096
 """States that a thread expands before it stores what they lead to, at most."""
 SHORT, VERY_SHORT, FEW = 2500, 1200, 4
 """Lines up to which all steps become one piece of code, lines up to which loops over a parameter are written out there,
-and values of a parameter up to which they are: what several steps read of a branch is then read once. Together they
-take a fifth off a search. Longer texts gain less and take longer to compile."""
+and values of a parameter up to which they are: what several steps read of a branch is then read once. Longer texts
+gain less and take longer to compile."""
 SOON = 24
 """How many successors before its turn the slot of one is called into the cache."""
 AHEAD = 4

@@ -206,7 +206,8 @@ class Clocks:
     def done(self, thread: Hashable | None, op: Hashable) -> None:
         """The thread has learned that the op is complete."""
         running, host = self.ops.get(op), self.thread(thread)
-        self.doubtful -= {op}
+        if op in self.doubtful:
+            self.doubtful -= {op}
         if running is not None:
             self._hear(host, *running.point)
             running.done = True
