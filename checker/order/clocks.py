@@ -230,13 +230,9 @@ class Clocks:
             lane.learn(*recorded)
 
     def sync_stream(self, thread: Hashable | None, stream: Hashable) -> None:
-        """CUDA's note on cudaStreamSynchronize: "uses standard default stream semantics"."""
-        lane, host = self.stream(stream), self.thread(thread)
-        if self.legacy is not None:
-            self._join_legacy(lane)
-            host.learn(lane.number, lane.count, lane.known)
+        lane = self.stream(stream)
         lane.shared = True
-        self._hear(host, lane.number, lane.count, lane.known)
+        self._hear(self.thread(thread), lane.number, lane.count, lane.known)
 
     def sync_event(self, thread: Hashable | None, event: Hashable) -> None:
         recorded = self.events.get(event)
