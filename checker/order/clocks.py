@@ -230,9 +230,22 @@ class Clocks:
             lane.learn(*recorded)
 
     def sync_stream(self, thread: Hashable | None, stream: Hashable) -> None:
-        lane = self.stream(stream)
-        lane.shared = True
-        self._hear(self.thread(thread), lane.number, lane.count, lane.known)
+        """The thread waits for a stream; where there is a legacy stream, for that too, and with it for every other.
+
+        CUDA's cudaStreamSynchronize and cudaStreamQuery use "standard default stream semantics": the legacy stream
+        first waits on all blocking streams, and they wait on what it holds. HIP's hipStreamSynchronize says it in
+        words: the null stream makes it "wait for other streams on the same device". It puts nothing on a stream.
+        """
+        if stream == self.legacy:
+            self.sync_device(thread)
+            return
+        for name in (stream, self.legacy):
+            self._sync(self.thread(thread), self.streams.get(name))
+
+    def _sync(self, host: Timeline, lane: Timeline | None) -> None:
+        if lane is not None:
+            lane.shared = True
+            self._hear(host, lane.number, lane.count, lane.known)
 
     def sync_event(self, thread: Hashable | None, event: Hashable) -> None:
         recorded = self.events.get(event)
@@ -240,8 +253,8 @@ class Clocks:
             self._hear(self.thread(thread), *recorded)
 
     def sync_device(self, thread: Hashable | None) -> None:
-        for stream in self.streams:
-            self.sync_stream(thread, stream)
+        for lane in self.streams.values():
+            self._sync(self.thread(thread), lane)
 
     def signal(self, thread: Hashable | None, channel: Hashable) -> None:
         """What the thread has done comes before the channel's later awaits."""

@@ -3,9 +3,11 @@
 Faithful in what orders work: each stream is a queue that the device works off from its head; a record captures its
 stream at call time, and recording again makes another; a wait holds its stream until the record that was the event's
 latest at call time is done, and an event never recorded holds nothing; the legacy default stream (id 0) starts an item
-only when all earlier ones of blocking streams are done, and they wait for its earlier ones; pool streams (`Stream()`)
-do not block, `ExternalStream()` here does. Python's layer over it has the methods of `torch.cuda`, calling each other
-as there: `wait_stream` is a `record_event` and a `wait_event`, which are `Event.record` and `Event.wait`.
+only when all earlier ones of blocking streams are done, and they wait for its earlier ones, and so does the host that
+synchronizes or queries one of them ("standard default stream semantics" in CUDA's reference of cudaStreamSynchronize
+and cudaStreamQuery); pool streams (`Stream()`) do not block, `ExternalStream()` here does. Python's layer over it has
+the methods of `torch.cuda`, calling each other as there: `wait_stream` is a `record_event` and a `wait_event`, which
+are `Event.record` and `Event.wait`.
 
 When the device works, and on which stream, `choose` decides: the host waits only where it says so, and then the device
 takes any step it may until the host's wish is met. `executions` tries every way.
@@ -63,10 +65,11 @@ class _Stream:
         return event
 
     def synchronize(self) -> None:
-        self.cuda.work(lambda: not self.queue)
+        joined = self.cuda.joined(self.stream_id)
+        self.cuda.work(lambda: not any(joined))
 
     def query(self) -> bool:
-        return not self.queue
+        return not any(self.cuda.joined(self.stream_id))
 
 
 class _Event:
@@ -132,6 +135,12 @@ class FakeCuda:
             ready = [queue for number, queue in self.queues.items() if queue and self._can_start(number, queue[0])]
             queue = ready[self.choose(len(ready)) if len(ready) > 1 else 0]
             queue.popleft().run()
+
+    def joined(self, stream: int) -> list[deque[Item]]:
+        """The queues that are empty when a stream is synchronized."""
+        if stream not in self.blocking:
+            return [self.queues[stream]]
+        return [self.queues[other] for other in (self.blocking if stream == LEGACY else {stream, LEGACY})]
 
     def _can_start(self, stream: int, item: Item) -> bool:
         if not item.behind.done:

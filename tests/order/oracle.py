@@ -143,7 +143,8 @@ class Model:
                 yield self.records[e["event"]]
         else:
             real = [stream for stream in self.streams if not isinstance(stream, tuple)]
-            for stream in [e["stream"]] if "stream" in e else real:
+            joined = real if e.get("stream") == self.legacy else [e.get("stream"), self.legacy]
+            for stream in joined if "stream" in e else real:
                 if self.streams.get(stream):
                     yield stream, len(self.streams[stream]) - 1
 

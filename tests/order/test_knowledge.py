@@ -67,6 +67,8 @@ ORDERED = {
     "legacy: the legacy stream comes after every other": "a=t1, b=s1",
     "legacy: every other stream comes after the legacy one": "a=s1, b=t1",
     "legacy: a thread that waits for a stream has waited for the legacy one too": "t2, t2, a=s1, t2, 1",
+    "legacy: a sync of an idle stream waits for the legacy one": "a=s1, finish t, 1",
+    "legacy: a sync of the legacy stream waits for every other": "a=t1, finish s, 1",
 }  # fmt: skip
 RACES = {
     "a record holds what its stream knew then, not what it learns later":
@@ -85,6 +87,8 @@ RACES = {
     "so it does where another thread was told that it is done": "a=s1, done a, two:a=t2, b=s2",
     "what a thread does itself is known to nobody else": "1, two:a=s1",
     "legacy: an op on no stream is not on the legacy one": "a=s1, b=1",
+    "legacy: a sync of any other stream waits for no third one": "a=t1, finish u, 1",
+    "legacy: a sync of the legacy stream puts nothing on it": "a=s2, b=t1, finish s, two:c=u1",
 }  # fmt: skip
 
 
