@@ -199,7 +199,10 @@ def start_copy(s: TailCopy, r: Branch, b: Block) -> None:
     """A shared tail is copied to a private block first."""
     require(can_append(s, r))
     require(tail_slot(s, r) != 0)
-    require(s.owners[tail(s, r)] > 1 or s.mutant == COPY_ALTHOUGH_SOLE_OWNER)
+    require(
+        s.owners[tail(s, r)] > 1 or s.mutant == COPY_ALTHOUGH_SOLE_OWNER,
+        "a sole owner's copy is needless, and no worse than one whose other owners leave meanwhile",
+    )
     require(not s.held[b])
 
     old_tail = tail(s, r)
@@ -287,11 +290,15 @@ def view_intact(s: TailCopy) -> bool:
         s.phase[r] != IDLE
         or (
             all(
-                span(0, min(s.block_size[r], excess(s.prompt, p * s.block_size[r]))) <= s.written[some(s.table[r, p])]
+                span(0, min(s.block_size[r], excess(s.length[r], p * s.block_size[r])))
+                <= s.written[some(s.table[r, p])]
                 for p in row(s.table, r)
             )
             and all(
-                s.prompt <= p * s.block_size[r] + i for p in row(s.table, r) for i in row(s.author, some(s.table[r, p]))
+                s.length[r] <= p * s.block_size[r] + i
+                or s.author[some(s.table[r, p]), i] == s.expected[r, p * s.block_size[r] + i]
+                for p in row(s.table, r)
+                for i in row(s.author, some(s.table[r, p]))
             )
             and all(
                 s.author[some(s.table[r, t // s.block_size[r]]), t % s.block_size[r]] == s.expected[r, t]
