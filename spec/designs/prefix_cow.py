@@ -13,8 +13,9 @@ does for the blocks of recurrent states.
 Simpler than the engine: a copy takes the slots of the identity, not the whole block; a block is retained once a step,
 however many copies of that step touch it; blocks full of a request's own tokens are not cached, as nobody could hit
 them; and the cache may find any block of an identity that the next step does not fill, not only the oldest. Requests
-come and go while the scheduler builds a step; with a connector they may do so for ever, so that the step is never
-launched. Without one, whatever has begun ends.
+come and go while the scheduler builds a step. That whatever has begun ends rests on three things, which keep those who
+come from holding up for ever those who are there: a refusal ends the scheduler's pass, so does the end of a request
+that never ran, and who waited for a load is scheduled before anybody is taken up.
 """
 
 from __future__ import annotations
@@ -123,6 +124,7 @@ def admit_request(s: PrefixCow, r: Branch) -> None:
     """The scheduler takes up a request."""
     require(s.phase[r] == OUT and not s.busy and may_build(s))
     require(not s.refused, "a refusal ends the scheduler's pass, which else might refuse for ever and launch nothing")
+    require(s.loaded == 0, "who waited for a load goes first, and might wait for ever behind those who come")
     require(
         not s.running[STEP_WORK, r] and not s.running[COPY_WORK, r] and not s.scheduled[COPY_WORK, r],
         "work under way is known by its request's name",
@@ -193,6 +195,8 @@ def schedule_prefill(s: PrefixCow, r: Branch) -> None:
 
     if s.phase[r] == FILLING:
         s.busy = False
+    else:
+        s.loaded = excess(s.loaded, 1)
     seal_shared(s, r)
     join_step(s, r, s.cached[r])
 
@@ -241,6 +245,7 @@ def finish_load(s: PrefixCow, r: Branch) -> None:
 
     learn(s, STEP_WORK, r)
     s.phase[r], s.cached[r] = LOADED, s.shared
+    s.loaded += 1
 
 
 # --- a request appends ------------------------------------------------------------------------------------------------
@@ -362,7 +367,11 @@ def end_request(s: PrefixCow, r: Branch) -> None:
     if s.scheduled[STEP_WORK, r]:
         s.scheduled[STEP_WORK, r] = False
         s.planned = excess(s.planned, 1)
+    never_ran = s.phase[r] == LOADED
+    if never_ran:
+        s.loaded = excess(s.loaded, 1)
     leave_for_good(s, r, fence(s, r))
+    s.refused = never_ran and s.present > 0  # else who comes for a load and goes might hold up the others for ever
 
 
 @action
@@ -378,11 +387,12 @@ def doom_request(s: PrefixCow, r: Branch) -> None:
 
 @action
 def end_doomed(s: PrefixCow, r: Branch) -> None:
-    """The load of an aborted request is complete: its blocks go."""
-    require(s.phase[r] == DOOMED and not s.busy)
+    """The load of an aborted request is complete: its blocks go, whatever the scheduler is about."""
+    require(s.phase[r] == DOOMED)
 
     learn(s, STEP_WORK, r)
     leave_for_good(s, r, BUILT)
+    s.refused = s.present > 0
 
 
 @action
@@ -433,6 +443,18 @@ def present_counted(s: PrefixCow, r: Branch) -> bool:
     Deviates: none.
     """
     return s.phase[r] != OUT
+
+
+@counted
+def loaded_counted(s: PrefixCow, r: Branch) -> bool:
+    """`loaded` is the number of requests whose load is complete and that no step has taken up.
+
+    Source: ours.
+    Catches: a scheduler that takes up nobody any more.
+    Except: none.
+    Deviates: none.
+    """
+    return s.phase[r] == LOADED
 
 
 @auxiliary

@@ -106,10 +106,10 @@ class PrefixCow(Batches):
     """The ledger, the device, the contents, the steps, and what each request is about to do.
 
     hash_of: the identity of the shared tokens of a position. busy: the scheduler has a request in hand. refused: it had
-    one that the pool could not serve, and is done until something has happened. cached: the tokens of a request that it
-    need not compute. coming: how the step that is built fills the sealed slots of a block.
-    planned: the requests in that step. looked_up: under HIT_NOT_HELD, a tail that is not mapped yet. stale: under
-    EVICT_KEEPS_IDENTITY, what the cache still thinks.
+    one that the pool could not serve, or that went before it ran, and is done until something has happened. cached: the
+    tokens of a request that it need not compute. coming: how the step that is built fills the sealed slots of a block.
+    planned: the requests in that step. loaded: those whose load is complete and that wait for one. looked_up: under
+    HIT_NOT_HELD, a tail that is not mapped yet. stale: under EVICT_KEEPS_IDENTITY, what the cache still thinks.
     """
 
     prompt: Const[Tokens]
@@ -130,6 +130,7 @@ class PrefixCow(Batches):
     looked_up: Map[Branch, Block | None]
     stale: Map[Identity, Block | None]
     present: Count
+    loaded: Count
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

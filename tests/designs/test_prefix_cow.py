@@ -36,9 +36,9 @@ def test_a_request_can_end_in_every_phase_of_its_loads_and_steps() -> None:
 COUNTS = {
     "": (58784, 215982, 30),
     "in_step": (27630, 95688, 33),
-    "connector": (126360, 438576, 32),
+    "connector": (126808, 440926, 32),
     "states": (39552, 137237, 33),
-    "states_connector": (71250, 230345, 34),
+    "states_connector": (71716, 233097, 34),
     "two_slot_tail": (5840, 19144, 22),
     "full_prompt": (17620, 52896, 27),
 }

@@ -63,6 +63,7 @@ def slow(*values: object) -> object:
         slow("prefix_cow", "", {"branches": "1", "blocks": "2"}),
         slow("prefix_cow", "", {}),
         slow("prefix_cow", "two_slot_tail", {}),
+        slow("prefix_cow", "two_slot_tail", {"connector": "true"}),
         slow("speculative", "three_blocks", {"blocks": "2", "positions": "2", "capacity": "2"}),
         slow("transfers", "several_handles", {}),
         slow("transfers", "two_tiers", {}),
@@ -88,15 +89,6 @@ def test_a_scheduler_that_tries_again_at_once_may_refuse_for_ever(monkeypatch: p
     eager = replace(design.spec, steps={**design.spec.steps, admit.name: replace(admit, guard=kept)})
     found = liveness(replace(design, spec=eager), scoped(design, scope="two_slot_tail"))
     assert (found.verdict, found.suffices) == ("VIOLATED", None)
-    assert found.waiting is not None and found.waiting.steps[-1].action == "schedule_prefill"
-
-
-@pytest.mark.slow
-def test_with_a_connector_requests_may_come_and_go_under_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine hears of new requests between its passes only, which the design does not say."""
-    monkeypatch.setattr("kvsan.checker.explore.liveness.LARGER_POOLS", 0)
-    design = find("prefix_cow")
-    found = liveness(design, scoped(design, {"connector": "true"}, "two_slot_tail"))
     assert found.waiting is not None and found.waiting.steps[-1].action == "schedule_prefill"
 
 
