@@ -79,17 +79,27 @@ def test_what_a_request_has_begun_ends(name: str, scope: str, changes: dict[str,
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_tries_again_at_once_may_refuse_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the guard that a refusal ends its pass, a step that is built waits while another request is refused."""
+@pytest.mark.parametrize(
+    ("guard", "changes", "begun"),
+    [
+        # a step that is built waits while another request is refused again and again
+        ("not s.refused", {}, "schedule_prefill"),
+        # one whose load is complete waits while others come and go
+        ("s.loaded == 0", {"connector": "true"}, "finish_load"),
+    ],
+)
+def test_without_the_guards_that_say_so_those_who_come_hold_up_those_who_are_there(
+    monkeypatch: pytest.MonkeyPatch, guard: str, changes: dict[str, str], begun: str
+) -> None:
     monkeypatch.setattr("kvsan.checker.explore.liveness.LARGER_POOLS", 0)  # no pool is large enough
     design = find("prefix_cow")
     admit, every = design.spec.steps["admit_request"], guards(design.spec)
-    kept = tuple(c for g, c in zip(every, admit.guard, strict=False) if g.text != "not s.refused")
+    kept = tuple(c for g, c in zip(every, admit.guard, strict=False) if g.text != guard)
     assert len(kept) == len(admit.guard) - 1
     eager = replace(design.spec, steps={**design.spec.steps, admit.name: replace(admit, guard=kept)})
-    found = liveness(replace(design, spec=eager), scoped(design, scope="two_slot_tail"))
+    found = liveness(replace(design, spec=eager), scoped(design, changes, scope="two_slot_tail"))
     assert (found.verdict, found.suffices) == ("VIOLATED", None)
-    assert found.waiting is not None and found.waiting.steps[-1].action == "schedule_prefill"
+    assert found.waiting is not None and found.waiting.steps[-1].action == begun
 
 
 @pytest.mark.slow
