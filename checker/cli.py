@@ -360,7 +360,8 @@ def prove(
     ] = 600.0,
     spacer: Annotated[bool, typer.Option("--spacer", help="Ask Spacer, which is told no fact.")] = False,
     rule: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="With --spacer, only this. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="With --spacer, only this, and the counters it rests on. Repeatable."),
     ] = None,
     format: Annotated[Plain, typer.Option("--format", "-f", help="For people, or for programs.")] = Plain.text,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

@@ -57,17 +57,19 @@ def run(request: Request) -> int:
     try:
         from kvsan.checker.prove.prove import prove
         from kvsan.checker.prove.reach import reach
-        from kvsan.checker.prove.second import asked, opinions
+        from kvsan.checker.prove.second import asked, counters, opinions
         from kvsan.checker.report import opinion
         from kvsan.checker.report.proof import EXITS, as_json, as_text
     except ImportError as error:
         raise Refused("z3-solver is not installed: pip install 'kvsan[prove]'") from error
     if request.spacer:
         refuse_unknown("--rule", request.rules, asked(made), "rule here")
+        rests_on = () if made.events else tuple(c.name for c in counters(made))
+        rules = (*rests_on, *request.rules) if request.rules else ()
         with Line(f"asking Spacer of {request.design}", request.quiet) as live:
             explored = cache(lambda: reach(made, (), made.scoped))
             rest = (request.budget, live.tell, lambda rule: not made.events and rule in explored().broken)
-            answers = tuple(opinions(made, request.rules, *rest))
+            answers = tuple(opinions(made, rules, *rest))
             broken = any(o.status == "broken" for o in answers)
         second = opinion.Second(made, answers, explored() if broken and not made.events else None)
         text = opinion.as_json(second) if request.json else opinion.as_text(second, request.replay)

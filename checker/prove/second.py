@@ -3,7 +3,8 @@
 It is told none of the facts that the induction rests on. What it answers is an invariant of one block and one branch,
 printed, and checked clause by clause by a solver that shares only the abstraction with it; or a way to break the rule
 there. Of a wrong design there always is one, of a right one there may be too: what the abstraction forgets matters, and
-nothing is said of the design.
+nothing is said of the design. That the counters of owners and places are right before a step is taken for granted, and
+that they are right after it is asked too: together that is an induction, and a rule is not shown without it.
 
 Spacer is asked first. Where it gives no answer for what it may spend, `cover` enumerates what the abstraction reaches,
 and its invariant stands the same check.
@@ -110,11 +111,18 @@ def _levels(system: System, rule: str) -> list[Level]:
 
 
 def asked(system: System) -> list[str]:
-    """The state rules that some step of a design may break; of the discipline, its facts."""
+    """What the counters count, and the state rules that some step of a design may break; of the discipline, its
+    facts."""
     if system.events:
         return [f.name for f in system.facts.all()]
     found = (s.rule for a in system.actions for s in all_statements(a.effects) if isinstance(s, ir.Obey))
-    return [rule for rule in dict.fromkeys(found) if _is_state_rule(system, rule)]
+    rules = [rule for rule in dict.fromkeys(found) if _is_state_rule(system, rule)]
+    return [*(c.name for c in counters(system)), *rules]
+
+
+def counters(system: System) -> tuple[ir.Step, ...]:
+    """What every answer rests on: that these count what they say."""
+    return tuple(c for c in system.facts.counted if _counts_members(c))
 
 
 def _is_state_rule(system: System, rule: str) -> bool:
@@ -127,19 +135,20 @@ def clauses_of(system: System, rule: str, level: Level = Level()) -> tuple[Abstr
         return _of_fact(system, rule)
     spec, begun = system.design.spec, system.begun
     idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
-    counted = tuple(c for c in spec.of_kind("counted") if _counts_members(c))
-    parts, needed = sliced(
-        Parts(spec.of_kind("action"), (), (), counted), spec.variables, system.scoped.known, idle, frozenset((rule,))
-    )
+    counted = counters(system)
+    asked_of = tuple(c for c in counted if c.name == rule)
+    every = Parts(spec.of_kind("action"), asked_of, (), counted)
+    parts, needed = sliced(every, spec.variables, system.scoped.known, idle, frozenset((rule,)))
     abstraction = _abstraction(system, needed, parts.counted, level)
-    return abstraction, [c for a in parts.actions for c in abstraction.clauses(a) if _is_possible(c)]
+    found = (c for a in parts.actions for c in abstraction.clauses(a, obeys=bool(asked_of)))
+    told = (c for c in found if c.head is not None or not asked_of or c.name.startswith(f"{rule} at "))
+    return abstraction, [c for c in told if _is_possible(c)]
 
 
 def _of_fact(system: System, name: str) -> tuple[Abstraction, list[Clause]]:
     (fact,) = (f for f in system.facts.all() if f.name == name)
     needed = reads_of(fact) | LEDGER
-    counters = tuple(c for c in system.facts.counted if _counts_members(c))
-    abstraction = _abstraction(system, [v for n, v in system.variables.items() if n in needed], counters)
+    abstraction = _abstraction(system, [v for n, v in system.variables.items() if n in needed], counters(system))
     clauses = [c for a in system.actions for c in abstraction.clauses(a, obeys=True)]
     if fact.kind != "counted":
         rest = step_terms(ir.Step("rest", "action", "", (), (), None, ""), system.variables, system.sizes)
@@ -164,9 +173,9 @@ def _abstraction(
     system: System, needed: Sequence[ir.Variable], counted: Sequence[ir.Step], level: Level = Level()
 ) -> Abstraction:
     names = {v.name for v in needed}
-    counters = tuple(c for c in map(counts.counter, counted) if c.variable in names)
+    kept = tuple(c for c in map(counts.counter, counted) if c.variable in names)
     counting = tuple(v for v in needed if v.name in level.naming)
-    return Abstraction(system.variables, system.sizes, tuple(needed), counters, counting, level.wide)
+    return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide)
 
 
 # --- who is asked -----------------------------------------------------------------------------------------------------

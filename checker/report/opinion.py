@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kvsan.checker.prove.reach import Reached
-from kvsan.checker.prove.second import Opinion
+from kvsan.checker.prove.second import Opinion, counters
 from kvsan.checker.prove.system import System
 
 LEFT = "a finer abstraction gave no answer for what it may spend"
@@ -28,8 +28,14 @@ class Second:
         """What is broken in the abstraction alone need not be in the design."""
         if any(self.is_real(o) for o in self.opinions):
             return "VIOLATED"
-        good = self.opinions and all(o.status == "proved" for o in self.opinions)
-        return "HOLDS" if good else "UNKNOWN"
+        return "UNKNOWN" if self.unproved or not self.opinions else "HOLDS"
+
+    @property
+    def unproved(self) -> list[str]:
+        """What has no proof: of what was asked, and of what the rest rests on."""
+        proved = {o.rule for o in self.opinions if o.status == "proved"}
+        wanted = [*(o.rule for o in self.opinions), *_counters(self)]
+        return [rule for rule in dict.fromkeys(wanted) if rule not in proved]
 
     def is_real(self, o: Opinion) -> bool:
         """Whether the explorer finds the rule broken too."""
@@ -96,18 +102,20 @@ def _lines(second: Second, replay: str) -> Iterator[str]:
     yield ""
     yield "  rests on      the lemma count_members"
     if _counters(second):
-        yield f"  and on        {' and '.join(_counters(second))}, which the induction shows"
+        yield f"  and on        {' and '.join(_counters(second))}"
+    if not second.system.events:
+        yield "  leaves out    whether each step is defined, invariants of the design's own, rules of order, lints"
     match second.verdict:
         case "HOLDS":
-            yield "HOLDS for any number of blocks and branches"
+            yield "HOLDS what is proved above, for any number of blocks and branches"
             return
         case "VIOLATED":
             yield f"VIOLATED: {', '.join(o.rule for o in second.opinions if second.is_real(o))}"
         case _:
-            yield f"UNKNOWN: not proved: {', '.join(o.rule for o in second.opinions if o.status != 'proved')}"
+            yield f"UNKNOWN: not proved: {', '.join(second.unproved)}"
     yield f"  replay        {replay}"
 
 
 def _counters(second: Second) -> list[str]:
-    """What a design's counters count is taken from the induction; of the discipline it is asked."""
-    return [] if second.system.events else [c.name for c in second.system.facts.counted]
+    """Facts of a design that are asked beside its rules. Those of the discipline are what is asked of it."""
+    return [] if second.system.events else [c.name for c in counters(second.system)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from kvsan.checker.prove.system import System, ownership, system
 from kvsan.checker.prove.witness import Clause
 from kvsan.checker.report.opinion import Second, as_json, as_text
 from kvsan.spec.designs.catalog import PREFIX_APPEND_ONLY, TAIL_COPY, Mutant
-from test_ownership_proof import broken
+from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
 FACTS = (
@@ -33,7 +34,10 @@ FACTS = (
     "places_counted",
 )
 
+COUNTERS = ("places_counted", "owners_counted")
 RULES = {
+    "places_counted": "Spacer",
+    "owners_counted": "Spacer",
     "alloc_from_free": "Spacer",
     "tables_agree": "Spacer",
     "write_within_table": "Spacer",
@@ -43,7 +47,7 @@ RULES = {
     "private_copy_target": "enumeration",
     "read_is_initialised": "enumeration",
 }
-"""The state rules of the reference machine, and who proves each; where either may, nobody is named."""
+"""What is counted, the state rules of the reference machine, and who proves each; where either may, nobody is named."""
 
 
 def tail_copy(mutant: str = "") -> System:
@@ -131,12 +135,30 @@ def test_the_output_says_what_is_proved_and_what_is_not() -> None:
     made = tail_copy()
     assert set(asked(made)) == set(RULES)
     proved = Opinion("free_once", "proved", "Spacer", ("owners[b] is 0 or held[b]",), (), 3, 1.0)
-    second = Second(made, (proved, Opinion("exclusive_write", "unknown")))
-    assert second.verdict == "UNKNOWN" and Second(made, (proved,)).verdict == "HOLDS"
+    counted = tuple(Opinion(name, "proved", "Spacer") for name in COUNTERS)
+    second = Second(made, (proved, *counted, Opinion("exclusive_write", "unknown")))
+    assert second.verdict == "UNKNOWN" and Second(made, (*counted, proved)).verdict == "HOLDS"
     assert Second(made, ()).verdict == "UNKNOWN"
-    assert "UNKNOWN: not proved: exclusive_write" in as_text(second, "")
+    assert "UNKNOWN: not proved: exclusive_write\n" in as_text(second, "")
     assert "free_once  proved by Spacer" in as_text(second, "")
     assert json.loads(as_json(second))["opinions"][0]["invariant"] == ["owners[b] is 0 or held[b]"]
+
+
+def test_no_rule_is_proved_on_counters_that_nothing_showed() -> None:
+    proved = Opinion("free_once", "proved", "Spacer")
+    alone = Second(tail_copy(), (Opinion("places_counted", "proved", "Spacer"), proved))
+    assert alone.verdict == "UNKNOWN"
+    assert "UNKNOWN: not proved: owners_counted\n" in as_text(alone, "")
+
+
+@pytest.mark.slow
+def test_an_action_that_counts_owners_wrong_is_found() -> None:
+    """Taken for granted, the counter let `free_once` be proved of a design that frees what another branch owns."""
+    made = tail_copy()
+    steps = {**made.design.spec.steps, "fork_branch": without_store(made.design.spec.steps["fork_branch"], "owners")}
+    forgets = replace(made, design=replace(made.design, spec=replace(made.design.spec, steps=steps)))
+    (opinion,) = opinions(forgets, ("owners_counted",), real=lambda _: True)
+    assert (opinion.status, opinion.trace[-1]) == ("broken", "owners_counted at fork_branch")
 
 
 def test_what_only_the_abstraction_breaks_is_unknown_and_what_the_explorer_breaks_too_is_violated() -> None:
