@@ -30,7 +30,7 @@ SMALL: dict[str, dict[str, str]] = {
 TINY: dict[str, dict[str, str]] = {
     "tail_copy": TWO,
     "paged_cow": {"blocks": "2"},
-    "prefix_append_only": {"blocks": "2"},
+    "prefix_append_only": {"blocks": "3"},
     "transfers": {"branches": "1", "blocks": "2"},
 }
 """The same for TLC, which takes seconds for a thousand states."""
