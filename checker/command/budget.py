@@ -67,8 +67,17 @@ def _lines(found: Budget) -> Iterator[str]:
     yield f"  copies        {_copies(found)}"
     yield f"  pool          {_pool(found)}"
     for blocks, pool in found.pools:
-        end = f"every branch can wait: {', '.join(pool.stuck)}" if pool.stuck else "never stuck"
-        yield f"    {blocks:>3} blocks  {'unknown' if pool.stopped else end}"
+        yield f"    {blocks:>3} blocks  {'unknown' if pool.stopped else _waiting(pool)}"
+
+
+def _waiting(pool: Figures) -> str:
+    match pool.stuck:
+        case None:
+            return "never stuck"
+        case ():
+            return "no step leads on from the start"
+        case steps:
+            return f"every branch can wait: {', '.join(steps)}"
 
 
 def _copies(found: Budget) -> str:
@@ -113,5 +122,6 @@ def _figures(f: Figures) -> dict[str, Any]:
         "transient_blocks": f.transient,
         "steady_blocks": f.steady,
         "copies": "unbounded" if f.copies is None else f.copies,
+        "never_stuck": f.stuck is None,
         "stuck": list(f.stuck or ()),
     }

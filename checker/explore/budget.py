@@ -4,6 +4,7 @@ All of it is read off the reachable states and the steps between them. A block t
 *transient*: the target of a pending copy, a pinned source, a free that waits for a fence. A state is *steady* where
 nothing is transient. A step *gives up* where it finishes, cancels or preempts a branch. A pool is *stuck* in a state
 where a branch has room for a token and every step that is left gives up: with a larger pool there would be another.
+It is stuck from the start where no step leads on from there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ GIVES_UP, COPIES = {"finish", "preempt"}, {"copy"}
 @dataclass(frozen=True)
 class Figures:
     """Blocks at most, over all states. steady: while none is transient. copies: on one way that gives no branch up,
-    None where there is no bound. stuck: a shortest way to a state in which the pool is stuck, None where there is none.
+    None where there is no bound. stuck: a shortest way to a state in which the pool is stuck, () where that is the
+    start, None where there is none.
     """
 
     states: int
@@ -111,7 +113,10 @@ def figures(prepared: Prepared) -> Figures:
     fields = prepared.model.layout.fields
     missing = [name for name in ("held", "table", "length") if name not in fields]
     if missing:
-        raise BadDesign(f"{prepared.design.name} has no `{missing[0]}`: a budget is read off the ownership ledger")
+        raise BadDesign(
+            f"{prepared.design.name} has no `{missing[0]}` on which a guard, a rule or a fact depends:"
+            " a budget is read off the held, table and length of the ownership ledger"
+        )
     module = build(prepared.generated.source)
     found = search(prepared.model, prepared.generated, module, [s.state for s in prepared.begun], Limits(states=MOST))
     broken = [j.rule for f in found.failures if (j := prepared.generated.judges[f.judge]).kind in STOPPING]
@@ -217,8 +222,8 @@ def longest(ways: Ways, counted: frozenset[str]) -> int | None:
 
 
 def _stuck(prepared: Prepared, found: Search, ways: Ways) -> tuple[str, ...] | None:
-    room = _room(prepared, found).any(axis=1)
-    at = next((n for n, out in enumerate(ways) if room[n] and all(to == n for _, to in out)), None)
+    waits, firsts = _room(prepared, found).any(axis=1), found.levels[1] if len(found.levels) > 1 else found.count
+    at = next((n for n, out in enumerate(ways) if (waits[n] or n < firsts) and all(to == n for _, to in out)), None)
     if at is None:
         return None
     begun = [s.state for s in prepared.begun]

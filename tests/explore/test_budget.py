@@ -89,6 +89,24 @@ def test_the_report_says_each_figure(two: Budget) -> None:
     assert (found["peak_blocks"], found["smallest_pool"], found["pools"][0]["stuck"]) == (4, 3, ["fork_branch(r0, r1)"])
 
 
+def test_a_pool_in_which_nothing_leads_on_from_the_start_is_stuck_there() -> None:
+    chosen = scoped(tail_copy(), {"branches": "1", "blocks": "1", "prompt": "2"})
+    alone = figures(prepare(tail_copy(), chosen))  # a full prompt, and no block for the next token
+    assert alone.stuck == ()
+    text = as_text(made((1, alone), (2, ENOUGH)))
+    assert "      1 blocks  no step leads on from the start\n" in text
+    assert [pool["never_stuck"] for pool in json.loads(as_json(made((1, alone), (2, ENOUGH))))["pools"]] == [
+        False,
+        True,
+    ]
+
+
+def test_a_pool_that_lets_nobody_in_is_stuck() -> None:
+    nobody = find(str(Path(__file__).parent / "designs" / "second_pool.py"))
+    assert figures(prepare(nobody, scoped(nobody, {"blocks": "1"}))).stuck == ()
+    assert figures(prepare(nobody, scoped(nobody))).stuck is None
+
+
 def test_no_pool_is_measured_that_does_not_hold_the_prompt() -> None:
     with pytest.raises(BadDesign, match="a pool of 1 does not hold the prompt"):
         budget(tail_copy(), {"blocks": "1"}, "two_branches")
