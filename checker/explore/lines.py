@@ -159,6 +159,11 @@ class Writer:
                 pools = {**self._pool(src, "src_pool"), **self._pool(dst, "dst_pool")}
                 pair = {"src": plain(src), "dst": plain(dst), "slots": self._whole(dst)}
                 return [{"ev": "copy", "op": self._launch("move", h, dst), **pair, **pools}]
+            case ("write_inbound", h, b, lo, hi):
+                moved = {"holder": plain(h), "block": plain(b), "slots": [lo, hi]}
+                return [{"ev": "write", **moved, **self._pool(b, "pool")}]
+            case ("read_outbound", h, b):
+                return [{"ev": "read", "holder": plain(h), "block": plain(b), **self._pool(b, "pool")}]
             case ("learn_handle", h, b, bool(ok)):
                 return [{"ev": "done", "op": self.ops[h, b], **({} if ok else {"ok": False})}]
             case (name, *_) if name in FIELDS:

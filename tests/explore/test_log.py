@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from kvsan.checker.command.explore import Request, run
 from kvsan.checker.replay.check import check
 from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.traces.read import open_logs
+
+SECOND_POOL = Path(__file__).parent / "designs" / "second_pool.py"
 
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
@@ -25,6 +28,20 @@ def test_the_saved_counterexample_breaks_the_same_rule_in_the_checker(
     outcome = check(open_logs((str(log),))[0])
     assert [(v.rule, v.line) for v in outcome.violations] == [("exclusive_write", 10)]
     assert '"note":"finish_write(r0)"' in log.read_text().splitlines()[9]
+
+
+def test_a_transfer_that_the_host_performs_itself_is_in_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "walk.jsonl"
+    assert run(Request(str(SECOND_POOL), save=log, simulate=1, depth=3, quiet=True)) == 3
+    assert "1 walks, 3 steps" in capsys.readouterr().out
+    moves = [line for line in map(json.loads, log.read_text().splitlines()) if "holder" in line]
+    out = [{n: v for n, v in line.items() if n != "note"} for line in moves[:2]]
+    assert out[0] == {"ev": "read", "holder": "holder0", "block": 1}
+    assert out[1] == {"ev": "write", "holder": "holder0", "block": 0, "slots": [0, 1], "pool": "cpu"}
+    outcome = check(open_logs((str(log),))[0])
+    assert (outcome.verdict, len(moves)) == ("HOLDS", 4)
 
 
 RULES = [m for m in DESIGNS["tail_copy"].mutants if m.rule not in ("needless_copy",)]
