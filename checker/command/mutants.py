@@ -13,7 +13,6 @@ from kvsan.checker.explore.mutants import DEFAULT, Caught, Verdict, catch, witho
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.explore.symmetry import SYMMETRIES
 from kvsan.checker.prove.system import with_facts
-from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.spec.lang.diagnostics import SpecError
 
 from .explore import changes
@@ -82,7 +81,7 @@ def scopes_of(design: Design, request: Request) -> list[tuple[str, Scoped]]:
     if request.scope or request.settings:
         name = " ".join((request.scope, *request.settings)).strip()
         return [(name, scoped(design, changes(request.settings), request.scope))]
-    chosen = DESIGNS[design.name].drop_in if design.name in DESIGNS else ()
+    chosen = design.ours.drop_in if design.ours is not None else ()
     return [(name or DEFAULT, scoped(design, scope=name)) for name in chosen or ("", *design.scopes)]
 
 

@@ -1,8 +1,8 @@
 """Find a design, ours or in a user's file, and say what a scope of it means.
 
 A file has a state class and either `SETTINGS`, its default scope in the names of `--set` (for a class that derives from
-`Ownership`; `DISCIPLINE` names its discipline), or a function `scope(blocks: int = 4, ...) -> Scope`. For liveness it
-names a helper `PENDING` and its `FAIR` actions.
+`Ownership`; `SCOPES` names others, `DISCIPLINE` names its discipline), or a function `scope(blocks: int = 4, ...) ->
+Scope`. For liveness it names a helper `PENDING` and its `FAIR` actions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any  # the constants of a scope are values of any declared type
 
+from kvsan.spec.designs import catalog
 from kvsan.spec.designs.catalog import DESIGNS
 from kvsan.spec.designs.settings import Setting, Settings, Sizing, sizing
 from kvsan.spec.lang import ir
@@ -23,7 +24,7 @@ from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
 from .design_file import BadDesign as BadDesign
-from .design_file import check_sizes, check_steps, discipline_of, run_file, scope_of, settings_of
+from .design_file import check_sizes, check_steps, discipline_of, run_file, scope_of, scopes_of, settings_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Design:
     mutants: Mapping[str, str]
     pending: str = ""
     fair: tuple[str, ...] = ()
+
+    @property
+    def ours(self) -> catalog.Design | None:
+        """The design of the catalog that this is. A user's file may have the name of one."""
+        found = DESIGNS.get(self.name)
+        return found if found is not None and found.module == self.module else None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,8 @@ def _of_file(path: Path, state: str) -> Design:
         return Design(path.stem, module.__name__, discipline, spec, *scope_of(path, scope), {}, {}, *live)
     settings = settings_of(path, module, spec)
     size = partial(sizing, discipline=discipline)
-    return Design(path.stem, module.__name__, discipline, spec, settings, size, {}, {}, *live)
+    scopes = scopes_of(path, module, settings)
+    return Design(path.stem, module.__name__, discipline, spec, settings, size, scopes, {}, *live)
 
 
 def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str = "", mutant: str = "") -> Scoped:
@@ -91,7 +99,7 @@ def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str 
     settings = dict(design.settings)
     if scope:
         if scope not in design.scopes:
-            raise BadDesign(f"{design.name} has no scope {scope!r}: known are {', '.join(design.scopes) or 'none'}")
+            raise BadDesign(f"{design.name} has no scope {scope!r}: {_known(design.scopes)}")
         settings.update(design.scopes[scope])
     if mutant:
         settings.update(_mutant(design, settings, mutant))
@@ -105,6 +113,10 @@ def scoped(design: Design, changes: Mapping[str, str] | None = None, scope: str 
     except (KeyError, ValueError, ZeroDivisionError) as error:
         raise BadDesign(f"no scope has these settings: {error}") from error
     return _constants(design.spec, settings, sizes)
+
+
+def _known(scopes: Mapping[str, Settings]) -> str:
+    return f"known are {', '.join(scopes)}" if scopes else "it names none (SCOPES)"
 
 
 def _mutant(design: Design, settings: Settings, mutant: str) -> dict[str, Setting]:

@@ -87,6 +87,21 @@ def settings_of(path: Path, module: ModuleType, spec: ir.Spec) -> Settings:
     return dict(found)
 
 
+def scopes_of(path: Path, module: ModuleType, settings: Settings) -> dict[str, Settings]:
+    """`SCOPES` of a file: what each named scope changes. Raises BadDesign where one changes what is no setting."""
+    found = getattr(module, "SCOPES", {})
+    where, example = f"{path}:{_line(path, 'SCOPES')}", "SCOPES = {'wide': {'branches': 3, 'blocks': 6}}"
+    if not isinstance(found, Mapping) or not all(isinstance(changed, Mapping) for changed in found.values()):
+        raise BadDesign(f"{where}: SCOPES is a dict from names to what each changes of SETTINGS: {example}")
+    for scope, changed in found.items():
+        for name, value in changed.items():
+            if name not in settings:
+                raise BadDesign(f"{where}: {scope!r} changes {name!r}, which is no setting: add it to SETTINGS first")
+            if type(value) is not type(settings[name]):
+                raise BadDesign(f"{where}: {scope!r} has {value!r} for {name!r}, where SETTINGS has {settings[name]!r}")
+    return {str(scope): dict(changed) for scope, changed in found.items()}
+
+
 def discipline_of(path: Path, module: ModuleType) -> str:
     """`DISCIPLINE` of a file. Raises BadDesign."""
     found = getattr(module, "DISCIPLINE", "paged_cow")

@@ -17,7 +17,7 @@ from kvsan.checker.explore.guards import Broken, Drop, Guard, drops, guards
 from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.search import UNLIMITED, Limits
 from kvsan.checker.explore.symmetry import symmetry as strongest
-from kvsan.spec.designs.catalog import DESIGNS, Mutant
+from kvsan.spec.designs.catalog import Mutant
 from kvsan.spec.lang import ir
 
 Tell = Callable[[str], None]
@@ -88,15 +88,22 @@ def catch(
     named = _named(design)
     prepared = cache(partial(every_mutant, design, symmetry))
     out = []
-    for n, (name, scope, pinned) in enumerate(named, 1):
+    for n, (name, scopes, pinned) in enumerate(named, 1):
         tell(f"mutant {n} of {len(named)}: {name}")
         rule = design.spec.rules.get(pinned.rule) if pinned else None
         lints = pinned is None or (rule is not None and rule.kind == "lint")
-        found = explore(chosen(prepared(scope, lints), name), limits)
-        both = (*found.violations, *found.lints)
-        wanted = [f for f in both if pinned and f.rule == pinned.rule]
-        out.append(Caught(name, scope or DEFAULT, pinned, found, next(iter((*wanted, *both)), None)))
+        tries = (
+            _caught(name, scope, pinned, explore(chosen(prepared(scope, lints), name), limits)) for scope in scopes
+        )
+        first = next(tries)
+        out.append(first if first.finding else next((c for c in tries if c.finding), first))
     return out
+
+
+def _caught(name: str, scope: str, pinned: Mutant | None, found: Exploration) -> Caught:
+    both = (*found.violations, *found.lints)
+    wanted = [f for f in both if pinned and f.rule == pinned.rule]
+    return Caught(name, scope or DEFAULT, pinned, found, next(iter((*wanted, *both)), None))
 
 
 def every_mutant(design: Design, symmetry: str, scope: str, lints: bool = False) -> Prepared:
@@ -121,12 +128,13 @@ def chosen(prepared: Prepared, name: str) -> Prepared:
     return replace(prepared, begun=begun, scoped=replace(prepared.scoped, settings=settings))
 
 
-def _named(design: Design) -> list[tuple[str, str, Mutant | None]]:
-    """Name, scope and what is pinned: from the catalog, else the values of a user's own `Mutant`."""
-    if design.name in DESIGNS:
-        return [(m.name, m.scope, m) for m in DESIGNS[design.name].mutants]
+def _named(design: Design) -> list[tuple[str, tuple[str, ...], Mutant | None]]:
+    """Name, scopes until one catches it, and what is pinned: from the catalog, else the values of a user's own
+    `Mutant`, in all of that design's scopes."""
+    if design.ours is not None:
+        return [(m.name, (m.scope,), m) for m in design.ours.mutants]
     choice = design.spec.choices.get("Mutant") if SWITCH in design.spec.variables else None
-    return [(n.lower(), "", None) for n in choice.names if n != "NONE"] if choice else []
+    return [(n.lower(), ("", *design.scopes), None) for n in choice.names if n != "NONE"] if choice else []
 
 
 def without_guards(

@@ -8,6 +8,7 @@ import pytest
 from kvsan.checker.command.explore import Request, run
 from kvsan.checker.command.usage import Refused
 from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.checker.explore.mutants import catch
 from kvsan.spec.lang.diagnostics import SpecError
 
 TUTORIAL = Path(__file__).parents[2] / "spec" / "TUTORIAL.md"
@@ -31,6 +32,9 @@ NEAR = '"blocks": 4'
         ("DISCIPLINE", "scope = 3\nDISCIPLINE", "wrong.py:10: `scope` is no function"),
         ("DISCIPLINE", "def scope(n): return n\nDISCIPLINE", "`n` of `scope` has no default"),
         ("DISCIPLINE", "def scope(n=3): return n\nDISCIPLINE", "`scope` returned 3"),
+        ("DISCIPLINE", "SCOPES = {'wide': 3}\nDISCIPLINE", "wrong.py:10: SCOPES is a dict from names to what each"),
+        ("DISCIPLINE", "SCOPES = {'wide': {'beams': 3}}\nDISCIPLINE", "'wide' changes 'beams', which is no setting"),
+        ("DISCIPLINE", "SCOPES = {'wide': {'blocks': 'x'}}\nDISCIPLINE", "'wide' has 'x' for 'blocks', where"),
     ],
 )
 def test_a_mistake_outside_the_language_is_refused_with_its_line(old: str, new: str, said: str, tmp_path: Path) -> None:
@@ -39,6 +43,22 @@ def test_a_mistake_outside_the_language_is_refused_with_its_line(old: str, new: 
     path.write_text(BEAMS.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(BadDesign, match=said):
         scoped(find(f"{path}:Beams"))
+
+
+def test_a_file_names_scopes_as_the_catalog_does(tmp_path: Path) -> None:
+    path = tmp_path / "named.py"
+    path.write_text(BEAMS.replace("DISCIPLINE", "SCOPES = {'wide': {'branches': 3}}\nDISCIPLINE", 1), encoding="utf-8")
+    wide = scoped(find(f"{path}:Beams"), {"blocks": "6"}, "wide").settings
+    assert (wide["branches"], wide["blocks"], wide["positions"]) == (3, 6, 2)
+    with pytest.raises(BadDesign, match="named has no scope 'wid': known are wide"):
+        scoped(find(f"{path}:Beams"), scope="wid")
+
+
+def test_a_file_may_have_the_name_of_a_design_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "tail_copy.py"
+    path.write_text(BEAMS, encoding="utf-8")
+    assert find("tail_copy").ours is not None
+    assert find(str(path)).ours is None and catch(find(str(path))) == []
 
 
 def test_a_number_past_every_search_is_refused() -> None:
