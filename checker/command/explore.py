@@ -113,7 +113,7 @@ def searched(request: Request, prepared: Prepared, limits: Limits, live: Live) -
     """Search by what there is: compiled, or by the interpreter."""
     if not request.plain:
         try:
-            return explore(prepared, limits, live.tell, request.threads)
+            return explore(prepared, limits, live.tell, request.threads, partial=True)
         except NoCompiler as error:
             print(f"kvsan explore: {error}, so this search is slow: pip install 'kvsan[explore]'", file=sys.stderr)
     return explore_plainly(prepared, limits, live.tell)

@@ -105,14 +105,18 @@ def explore(
     limits: Limits = UNLIMITED,
     tell: Callable[[Progress], None] = lambda _: None,
     threads: int = 0,
+    partial: bool = False,
 ) -> Exploration:
     """Search, and find the way to the first failure of each rule at the depth where the search ended.
 
-    threads: 0 for as many as there are cores. Raises NoCompiler.
+    threads: 0 for as many as there are cores. partial: an interrupt gives what there is, else it is raised. Raises
+    NoCompiler.
     """
     module = build(prepared.generated.source)
     begun = [s.state for s in prepared.begun]
-    found = search(prepared.model, prepared.generated, module, begun, limits, tell, threads=threads or cores())
+    found = search(
+        prepared.model, prepared.generated, module, begun, limits, tell, threads=threads or cores(), partial=partial
+    )
     violations, lints = list[Finding](), list[Finding]()
     judges = prepared.generated.judges
     for failure in found.failures:

@@ -115,10 +115,12 @@ def search(
     tell: Callable[[Progress], None] = lambda _: None,
     stop: bool = True,
     threads: int = 1,
+    partial: bool = False,
 ) -> Search:
-    """Explore. stop: end with the depth at which something failed. A KeyboardInterrupt ends it with what it has.
+    """Explore. stop: end with the depth at which something failed.
 
-    threads: how many expand states; the outcome does not depend on it.
+    threads: how many expand states; the outcome does not depend on it. partial: a KeyboardInterrupt ends it with what
+    it has; else it ends whatever asked for the search, which may have more to come.
     """
     store = Store(module, model.layout, limits.states, limits.memory, model.fan)
     found = Search(model, generated, module, store, Tally.zero(module.np, model, len(generated.judges)))
@@ -128,6 +130,8 @@ def search(
     try:
         _run(found, limits, tell, stop, threads, begun)
     except KeyboardInterrupt:
+        if not partial:
+            raise
         found.stopped = "interrupted"
     found.seconds = time.perf_counter() - begun
     found.bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024

@@ -138,10 +138,8 @@ def _verdict(found: Exploration) -> str:
             return f"VIOLATED: {', '.join(v.rule for v in found.violations)}"
         case "UNKNOWN":
             depth = f", all of those up to depth {found.depth - 1}" if found.depth > 0 else ""
-            return (
-                f"UNKNOWN: stopped by {found.stopped}; nothing is violated"
-                f" in the {sum(found.fan.values()):,} states expanded{depth}"
-            )
+            why = found.stopped if found.stopped == "interrupted" else f"stopped by {found.stopped}"
+            return f"UNKNOWN: {why}; nothing is violated in the {sum(found.fan.values()):,} states expanded{depth}"
         case _:
             return "HOLDS in every state of this scope"
 

@@ -69,7 +69,7 @@ def searched(row: Row, seconds: float, memory: int = 8 << 30) -> Exploration:
         if progress.seconds > seconds:
             raise KeyboardInterrupt
 
-    return explore(prepare(design, chosen, row.symmetry), Limits(memory=memory), tell)
+    return explore(prepare(design, chosen, row.symmetry), Limits(memory=memory), tell, partial=True)
 
 
 def told(row: Row, found: Exploration, compiled: float) -> str:

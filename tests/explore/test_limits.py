@@ -54,6 +54,8 @@ def test_an_interrupt_gives_the_partial_report(
     found = told(capsys, 130, Request(MACHINE, THREE, symmetry="none", json=True))
     assert (found["verdict"], found["stopped"]) == ("UNKNOWN", "interrupted")
     assert found["depth"] == 9 and 0 < int(str(found["states"])) < STATES
+    assert run(Request(MACHINE, THREE, symmetry="none")) == 130
+    assert "\nUNKNOWN: interrupted; nothing is violated in the " in capsys.readouterr().out
 
 
 def test_a_terminal_sees_states_queue_depth_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:

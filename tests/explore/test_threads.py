@@ -140,11 +140,28 @@ def test_an_interrupt_keeps_what_was_stored_so_far() -> None:
             raise KeyboardInterrupt
 
     module = build(made.generated.source)
-    found = search(made.model, made.generated, module, [s.state for s in made.begun], tell=interrupt, threads=2)
+    found = search(
+        made.model, made.generated, module, [s.state for s in made.begun], tell=interrupt, threads=2, partial=True
+    )
     whole = searched(made, 1)
     assert found.stopped == "interrupted" and 0 < found.expanded < whole.expanded
     assert found.states.tolist() == whole.states[: len(found.states)].tolist()
     assert found.fan.sum() == found.expanded
+
+
+def test_an_interrupt_ends_what_has_more_searches_to_make() -> None:
+    """Else `kvsan mutants` went on with its next mutant, and a budget with its next pool."""
+    made = prepared({"branches": "2", "blocks": "4"})
+    seen = []
+
+    def interrupt(_: object) -> None:
+        seen.append(1)
+        raise KeyboardInterrupt
+
+    module, begun = build(made.generated.source), [s.state for s in made.begun]
+    with pytest.raises(KeyboardInterrupt):
+        search(made.model, made.generated, module, begun, tell=interrupt)
+    assert seen == [1]
 
 
 @pytest.mark.usefixtures("small_pieces")
