@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvsan.checker.order.said import ORDER_NAMES
 from kvsan.checker.order.schedule import NoWitness
-from kvsan.checker.order.witness import ORDER_NAMES, witness
+from kvsan.checker.order.witness import witness
 from kvsan.checker.replay.check import UsageError, check, known
 from kvsan.checker.replay.life import Life, life_of_block, life_of_branch
 from kvsan.checker.replay.outcome import Outcome

@@ -7,8 +7,10 @@ judge      what an access meets: a race, or slots nobody wrote
 analysis   the events of a log, heard beside its replay
 telling    breaches as root causes, in words
 witness    a log in which a race goes wrong
+reordered  what can be there when the later access comes first
+said       what replays say of that
+minimal    fewer events that show it
 schedule   where in it each launch happens
-together   a log for that, with the events of each launch together
 spread     launches whose events are spread over the log
 placed     the analysis of such a log
 

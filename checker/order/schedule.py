@@ -4,66 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from kvsan.checker.replay.replay import Finding, Replay
 from kvsan.traces import events as ev
 
-Events = list[ev.Event]
+Line = tuple[int, ev.Event]
+"""An event, and its line in the log that it is from."""
 
 
 class NoWitness(Exception):
     """There is none; the message says why."""
 
 
-def scheduled(events: Events, replay: Replay, aimed: Finding) -> Events:
-    """The events with `run` behind each launch; the earlier access of the race, and what follows it, after the last.
+def scheduled(lines: Sequence[Line], behind: Sequence[Hashable]) -> list[Line]:
+    """The events, with `run` (of line 0) behind each launch; for those of the ops `behind`, in their order, at the end.
 
-    aimed: the race there. Raises NoWitness.
+    A launch whose events are spread runs behind the first of them: the later ones say more of what it did.
     """
-    replay.perform([*enumerate(events, 2)])
-    clocks = replay.order.clocks
-    earlier = aimed.violation.earlier or 0
-    op = op_of(events[earlier - 2])
-    if op is not None and op == op_of(events[-1]):
-        return exchanged(events, earlier - 2)
-    if op not in clocks.ops:
-        raise NoWitness("the few events that show it show another race, too")
-    point = clocks.ops[op].point
-    out: Events = []
-    behind: list[Hashable] = []
-    for i, event in enumerate(events):
-        out.append(event)
+    out: list[Line] = []
+    runs: list[Hashable] = []
+    launched = set()
+    for i, (line, event) in enumerate(lines):
+        out.append((line, event))
         op = op_of(event)
-        if op is None or isinstance(event, ev.Done | ev.Run) or op in map(op_of, events[i + 1 :]):
+        if op is None or isinstance(event, ev.Done):
             continue
-        lane, at, known = clocks.ops[op].point
-        after = (lane == point.number and at >= point.upto) or known.get(point.number, 0) >= point.upto
-        if after:
-            behind.append(op)
-        else:
-            out.append(ev.Run(op=op))  # type: ignore[arg-type]  # a name, as the log has it
-    out += [ev.Run(op=op) for op in behind]  # type: ignore[arg-type]  # the same
-    return out
+        launched.add(op)
+        goes_on = i + 1 < len(lines) and op_of(lines[i + 1][1]) == op and not isinstance(lines[i + 1][1], ev.Done)
+        if op not in runs and op not in behind and not goes_on:
+            runs.append(op)
+            out.append((0, run(op)))
+    return out + [(0, run(op)) for op in behind if op in launched]
 
 
-def in_turn(events: Events) -> Events:
-    """The events with `run` behind the last event of each launch."""
-    out: Events = []
-    for i, event in enumerate(events):
-        out.append(event)
-        op = op_of(event)
-        if op is not None and not isinstance(event, ev.Done) and op not in map(op_of, events[i + 1 :]):
-            out.append(ev.Run(op=op))  # type: ignore[arg-type]  # a name, as the log has it
-    return out
-
-
-def exchanged(events: Events, first: int) -> Events:
-    """Copies of one launch, made in the other order: those of one event, or of the first of two and the last."""
-    last, before = events[-1], events[:first]
-    if first < len(events) - 1:
-        return in_turn([*before, *events[first + 1 :], events[first]])
-    assert isinstance(last, ev.Step)  # the one event that makes several copies
-    step = ev.Step(op=last.op, stream=last.stream, copies=last.copies[::-1], writes=last.writes, reads=last.reads)
-    return in_turn([*before, step])
+def run(op: Hashable) -> ev.Run:
+    return ev.Run(op=op)  # type: ignore[arg-type]  # a name, as the log has it
 
 
 def op_of(event: ev.Event) -> Hashable | None:

@@ -1,0 +1,113 @@
+"""Witnesses keep to all recorded order: what happens in each, by its `run` events, against the waits of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kvsan.checker import check
+from kvsan.checker.order.said import ORDER_NAMES
+from kvsan.checker.order.witness import Witness, witness
+from kvsan.checker.replay.memory import memory_log
+from kvsan.traces import events as ev
+from oracle import Model, Node, node_at
+from programs import logs
+from test_knowledge import log_of
+from test_spread import ADMIT, BLOCKS, HEADER, NEXT, copy, own, read, write
+
+Event = dict[str, Any]
+
+
+def happenings(made: Witness, nodes: dict[int, Node]) -> Iterator[Node]:
+    """What the accesses of a witness are in the model of its log, in the order in which they happen."""
+    launched: dict[object, Node] = {}
+    for line, event in zip(made.lines, made.events, strict=True):
+        if isinstance(event, ev.Run):
+            if event.op in launched:
+                yield launched[event.op]
+        elif line in nodes and event.op is None:  # type: ignore[union-attr]  # an access
+            yield nodes[line]
+        elif line in nodes:
+            launched.setdefault(event.op, nodes[line])  # type: ignore[union-attr]  # the same
+
+
+def witnessed(log: list[Event]) -> list[str]:
+    """The rules that the witness of each breach in a log breaks; it turns the two accesses round, and nothing else."""
+    model, found = Model(log), []
+    nodes = {touch.line: node_at(where) for touch, where in model.touches}
+    for race in check(log).violations:
+        if race.rule not in ORDER_NAMES:
+            continue
+        made = witness(memory_log(log), race)
+        happen = [*happenings(made, nodes)]
+        for i, node in enumerate(happen):
+            assert not model.before[node] & set(happen[i + 1 :])
+        if race.earlier is not None and nodes[race.earlier] != nodes[race.line]:
+            assert happen.index(nodes[race.line]) < happen.index(nodes[race.earlier])
+        found.append(" ".join(v.rule for v in check([made.header, *made.events]).violations))
+    return found
+
+
+PROGRAMS: dict[str, tuple[str, list[str]]] = {
+    "an id names a second launch": ("?a=t0, t2, a=t1, two:1", ["accesses_ordered"]),
+    "the thread that freed the block writes it, in the life that another began":
+        ("1, two:free 1, alloc 1, two:a=u1", ["write_within_table"]),
+    "what a launch goes on with begins another life": ("a=t1, b=s0, free 2, alloc 2, a=t2, c=s2", ["accesses_ordered"]),
+    "the launch that goes on is before another of its stream": ("a=t1, b=t0, a=t2, c=s2", ["accesses_ordered"]),
+    "a launch comes behind the earlier access": ("a=s1, record e s, wait e u, b=u2, c=t1", ["accesses_ordered"]),
+    "the earlier access is waited for": ("two:s1, two:record e s, wait e u, b=u2, c=t1", ["accesses_ordered"]),
+    "legacy: the earlier access is on the legacy stream": ("two:s1, b=1", ["accesses_ordered"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_a_program(what: str) -> None:
+    program, rules = PROGRAMS[what]
+    assert witnessed(log_of(program, legacy=what.startswith("legacy"))) == rules
+
+
+def by(thread: str, *events: Event) -> list[Event]:
+    return [{**event, "thread": thread} for event in events]
+
+
+CASES: dict[str, tuple[list[Event], list[str]]] = {
+    "one access races for two blocks":
+        ([*BLOCKS, {"ev": "copy", "src": 1, "dst": 2, "slots": [0, 2]},
+          *by("two", {**write("a", 1, "t"), "block": [1, 2]})], ["accesses_ordered", "accesses_ordered"]),
+    "the entry that it reads is made behind the earlier access":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(1), write("x", 1), {"ev": "done", "op": "x"}, write("y", 2), own(2, 1),
+          *by("two", read("r", "t", 4))], ["read_is_initialised"]),
+    "a copy that is known complete brings nothing":
+        ([ADMIT, *BLOCKS, own(2), copy("c", 1, 2, "s"), {"ev": "done", "op": "c"}, read("r", "t")],
+         ["read_is_initialised"]),
+    "copies of one launch, which has others":
+        ([*BLOCKS, copy("c", 1, 2, "s"), copy("c", 3, 2, "s"), *NEXT[1:], copy("c", 2, 1, "s")],
+         ["copy_precedes_use", "source_stable source_stable"]),
+    "the later access races within itself, too":
+        ([*BLOCKS, {"ev": "write", "holder": "h", "block": 1, "slots": [0, 2]}, {"ev": "free", "block": 1}, BLOCKS[0],
+          *by("two", {"ev": "step", "op": "c", "stream": "t", "copies": [[1, 2, 0, 2], [2, 1, 0, 1]]})],
+         ["source_stable", "source_stable source_stable"]),
+    "an event of a launch comes before the entry that another reads":
+        ([ADMIT, *BLOCKS, write("a", 1), write("b", 2, "t"), own(2), read("a", "s")], ["accesses_ordered"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_a_log(what: str) -> None:
+    events, rules = CASES[what]
+    assert witnessed([HEADER, *events]) == rules
+
+
+@given(logs())
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+def test_each_race_of_random_logs_has_a_witness(log: list[Event]) -> None:
+    witnessed(log)
+
+
+@pytest.mark.slow
+@given(logs(events=20))
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_each_race_of_thousands_of_random_logs_has_a_witness(log: list[Event]) -> None:
+    witnessed(log)
