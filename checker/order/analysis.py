@@ -169,9 +169,9 @@ class Order:
         old, new = self.state["window_from"][r], e.from_
         self.plain[ev.Window](e)
         for p, b in self.state["table"][r].items():
-            if old <= p < new:
+            if p < new:
                 self.attention.leave(r, p, b)
-            elif new <= p < old:
+            elif p < old:
                 self.attention.enter(r, p, b, self.line)
         if new < old:
             self.attention.row(r).forget_looks()

@@ -130,12 +130,19 @@ CASES: dict[str, tuple[list[Event], list[tuple[str, int]]]] = {
           part("x", 2, 0, "t")], []),
     "nor is it while it stays there":
         ([HEADER, {**ADMIT, "tokens": 4}, *own(2, 1), write(2), window(1), *own(1), read(4), part("x", 1, 0, "t")], []),
+    "a short read looks at nothing that has gone below it":
+        ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, read(4), window(1),
+          *after("s", "t"), part("x", 1, 0, "t"), {**read(3), "op": "q"}], []),
     "a token that comes back without an entry was not written":
         ([HEADER, {**ADMIT, "tokens": 4}, *own(2, 1), write(2), window(1), read(4), window(0), {**read(4), "op": "q"}],
          [(UNWRITTEN, 9)]),
     "an entry that took the place of another is read in its place":
         ([HEADER, ADMIT, *own(1), write(1), *own(2), {**write(2), "op": "v"}, *after("s", "t"), read(2),
           part("x", 1, 0, "t")], []),
+    "an entry that an unmap of another block leaves is read":
+        ([HEADER, ADMIT, *own(1), {"ev": "alloc", "block": 2}, write(1), *after("s", "t"),
+          {"ev": "unmap", "branch": "a", "pos": 0, "block": 2}, read(2), part("x", 1, 0, "t")],
+         [("tables_agree", 9), (RACE, 11)]),
     "a branch that decodes looks at what was lost further up":
         ([HEADER, {**ADMIT, "tokens": 4}, *own(1), *own(2, 1), write(1), {**write(2), "op": "v"}, read(3),
           {"ev": "invalidate", "block": 1}, {**read(4), "op": "q"}], [(UNWRITTEN, 11)]),

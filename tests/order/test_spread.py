@@ -214,6 +214,13 @@ def test_a_check_that_is_interrupted_before_it_knows_tells_no_race() -> None:
     assert (told.verdict, told.violations, told.interrupted) == ("UNKNOWN", (), True)
 
 
+def test_a_log_is_left_where_it_shows_that_it_has_to_be_read_again() -> None:
+    seen: list[int] = []
+    log = [HEADER, *SPREAD, *[{"ev": "signal", "channel": "c"}] * 12_000]
+    check(log, progress=lambda events, line: seen.append(line))
+    assert seen.count(len(log)) == 2
+
+
 def test_its_races_are_shown_again_and_have_a_witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = [*BLOCKS, write("a", 1), write("b", 2, "t"), write("c", 1), write("a", 2)]
     path = tmp_path / "log.jsonl"
