@@ -42,8 +42,9 @@ COMPUTE, COPIES = Stream("COMPUTE"), Stream("COPIES")
 
 
 class Device(Ownership):
-    """The ledger, and the work under way: what each work reads and writes (whole blocks, and some slots of one more),
-    which of these blocks have ended the life that it saw, and the works that are ordered before it."""
+    """The ledger, and the work under way: what each work reads and writes (whole blocks, and some slots of one more; of
+    a step that begins within a block and goes on to the next, also its first block, the head), which of these blocks
+    have ended the life that it saw, and the works that are ordered before it."""
 
     running: Map[Work, Branch, bool]
     loads: Map[Work, Branch, Set[Block]]
@@ -52,6 +53,8 @@ class Device(Ownership):
     stores: Map[Work, Branch, Set[Block]]
     stores_part: Map[Work, Branch, Block | None]
     part_stored: Map[Work, Branch, Set[Slot]]
+    stores_head: Map[Branch, Block | None]
+    head_stored: Map[Branch, Set[Slot]]
     former: Map[Work, Branch, Set[Block]]
 
     copies_before: Map[Work, Branch, Set[Branch]]
@@ -74,8 +77,10 @@ def loaded_by(s: Device, w: Work, q: Branch, b: Block) -> Set[Slot]:
 @helper
 def stored_by(s: Device, w: Work, q: Branch, b: Block) -> Set[Slot]:
     """The slots of block b that a work writes."""
-    return (span(0, s.slots_of[b]) if b in s.stores[w, q] else empty()) | (
-        s.part_stored[w, q] if s.stores_part[w, q] == b else empty()
+    return (
+        (span(0, s.slots_of[b]) if b in s.stores[w, q] else empty())
+        | (s.part_stored[w, q] if s.stores_part[w, q] == b else empty())
+        | (s.head_stored[q] if w == STEP_WORK and s.stores_head[q] == b else empty())
     )
 
 
@@ -192,11 +197,7 @@ def write_tokens(s: Device, r: Branch, first: int, end: int) -> None:
 
 @helper
 def touch(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> None:
-    """The step of branch r on stream t meets what is under way, and is kept in mind itself.
-
-    Where it begins within a block and goes on to the next, it is taken to write the whole of the first: of a work's
-    partly written blocks one is kept.
-    """
+    """The step of branch r on stream t meets what is under way, and is kept in mind itself."""
     size = s.block_size[r]
     for p in row(s.table, r):
         b = some(s.table[r, p])
@@ -207,8 +208,10 @@ def touch(s: Device, r: Branch, first: int, end: int, upto: int, t: Stream) -> N
             s.loads[STEP_WORK, r] = s.loads[STEP_WORK, r] | only(b)
         elif attended != empty():
             s.loads_part[STEP_WORK, r], s.part_loaded[STEP_WORK, r] = b, attended
-        if stored == whole or (stored != empty() and (p + 1) * size < end):
+        if stored == whole:
             s.stores[STEP_WORK, r] = s.stores[STEP_WORK, r] | only(b)
+        elif stored != empty() and (p + 1) * size < end:
+            s.stores_head[r], s.head_stored[r] = b, stored
         elif stored != empty():
             s.stores_part[STEP_WORK, r], s.part_stored[STEP_WORK, r] = b, stored
 
@@ -238,6 +241,8 @@ def forget_footprint(s: Device, w: Work, q: Branch) -> None:
     s.loads[w, q], s.stores[w, q] = empty(), empty()
     s.loads_part[w, q], s.part_loaded[w, q] = None, empty()
     s.stores_part[w, q], s.part_stored[w, q] = None, empty()
+    if w == STEP_WORK:
+        s.stores_head[q], s.head_stored[q] = None, empty()
     s.former[w, q] = empty()
 
 
