@@ -2,7 +2,7 @@
 
 design   find a design, say what a scope of it means
 slice    leave out what no verdict depends on
-rest     variables that have their default between steps; with `known`, `facts` and `fold`
+rest     variables that have their default between steps; with `known` and `facts`
 recount  counters that no state stores, counted again
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
 emit     the step functions as text: `emit_expr`, `emit_step`, `anywhere`, `writer`; `kernel` is the loop around them

@@ -27,7 +27,8 @@ def starts(spec: ir.Spec, scoped: Scoped) -> tuple[Start, ...]:
     """The start states. Raises BadDesign where there is none, or one is undefined or breaks a rule."""
     made = []
     for step in spec.of_kind("initial"):
-        outcome = run(functional(step, spec.variables, scoped.sizes), spec.variables, scoped.constants, {})
+        form = functional(step, spec.variables, scoped.sizes, scoped.constants)
+        outcome = run(form, spec.variables, scoped.constants, {})
         lints = {r.name for r in spec.rules.values() if r.kind == "lint"}
         broken = [v.rule for v in outcome.verdicts if not v.holds and v.rule not in lints]
         if not outcome.defined:

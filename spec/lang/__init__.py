@@ -49,7 +49,7 @@ declare      classes, variables, rules, heads of steps -> `world`; `annotations`
 expressions  `ast` to typed form, by way of `names`, `operators`, `calls`, `loops`; `scope`: names and types in force
 statements   the same for bodies; `refusals`: Python that is left out, and what to write instead
 check        the whole: unused, circles, ghosts; `subtract`: nothing below zero; `scalarset`: exchangeable members
-lower        inline calls: guard and body; `simplify`, `effects` (read and write sets), `walk`
+lower        inline calls: guard and body; `simplify`, `fold`, `effects` (read and write sets), `walk`
 symbolic     the functional form for given sizes; `interpret` evaluates it
 diagnostics  mistakes as data, and their text
 load         the way in: load("kvsan.spec.ownership") -> Spec

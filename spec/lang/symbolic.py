@@ -15,6 +15,7 @@ from typing import assert_never
 
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reset_by
+from kvsan.spec.lang.fold import fold
 from kvsan.spec.lang.simplify import choose, conj, disj, equal, negate
 from kvsan.spec.lang.walk import all_expressions, all_statements, rebuild
 
@@ -75,6 +76,7 @@ class Functional:
 
 
 Pair = tuple[ir.Expr, ir.Expr]  # a value and where it is defined
+Before = Mapping[str, Mapping[tuple[int, ...], int | frozenset[int] | None]]  # entries that differ from their default
 
 
 @dataclass
@@ -86,11 +88,18 @@ class _Run:
     obligations: list[Obligation] = field(default_factory=list)
     defined: list[tuple[ir.Expr, ir.Expr]] = field(default_factory=list)
     mark: str = "*"  # ends the names of open members: those of a step and of a predicate about it differ
+    before: Before | None = None  # the state before, where that is known
 
 
-def functional(step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes) -> Functional:
-    """The functional form of a lowered step (event, action or initial) for these sizes."""
-    run = _Run(variables, sizes, {p.name: ir.Name(p.name, p.type) for p in step.params})
+def functional(
+    step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes, before: Before | None = None
+) -> Functional:
+    """The functional form of a lowered step (event, action or initial) for these sizes.
+
+    before: the one state that it is wanted for, if there is only one. What that decides is then left out: a loop over
+    all blocks that stops at some of them leaves a choice for each, inside those of the later ones, where it is not.
+    """
+    run = _Run(variables, sizes, {p.name: ir.Name(p.name, p.type) for p in step.params}, before=before)
     guard = tuple(Guarded(*_expr(g, run)) for g in step.guard)
     _block(step.effects, ir.TRUE, run)
     return Functional(step.name, step.params, guard, tuple(run.obligations), run.updates, tuple(run.defined))
@@ -346,7 +355,7 @@ def _index(parts: tuple[ir.Expr, ...], variable: ir.Variable, run: _Run) -> tupl
 
 def _resolve(variable: ir.Variable, index: tuple[ir.Expr, ...], run: _Run) -> ir.Expr:
     """The value now: the last store whose path holds and whose index matches, else the value before the step."""
-    value: ir.Expr = ir.Read(variable.name, index, variable.value)
+    value = _read(variable, index, run.before)
     for update in run.updates.get(variable.name, ()):
         if update.each:
             update = _for(update, index)
@@ -354,6 +363,22 @@ def _resolve(variable: ir.Variable, index: tuple[ir.Expr, ...], run: _Run) -> ir
         if ir.FALSE not in (s for s in same if isinstance(s, ir.Const)):
             value = choose(conj(update.path, *same), update.value, value, variable.value)
     return value
+
+
+def _read(variable: ir.Variable, index: tuple[ir.Expr, ...], before: Before | None) -> ir.Expr:
+    """The value before the step, a literal where it is known."""
+    at = tuple(i.value for i in index if isinstance(i, ir.Const) and i.value is not None)
+    if before is None or len(at) < len(index):
+        return ir.Read(variable.name, index, variable.value)
+    entries = before.get(variable.name, {})
+    value = entries.get(at)
+    if at not in entries:
+        return default_value(variable.value)
+    return ir.Read(variable.name, index, variable.value) if isinstance(value, frozenset) else _literal(value, variable)
+
+
+def _literal(value: int | None, variable: ir.Variable) -> ir.Expr:
+    return ir.Const(bool(value) if variable.value == ir.BOOL else value, variable.value)
 
 
 def _for(update: Update, index: tuple[ir.Expr, ...]) -> Update:
@@ -381,6 +406,11 @@ class Swap:
 
 
 def _expr(expr: ir.Expr, run: _Run) -> Pair:
+    value, defined = _parts(expr, run)
+    return (value, defined) if run.before is None else (fold(value), fold(defined))
+
+
+def _parts(expr: ir.Expr, run: _Run) -> Pair:
     match expr:
         case ir.Name(name):
             return run.names[name], ir.TRUE
