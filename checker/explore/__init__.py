@@ -5,6 +5,7 @@ slice    leave out what no verdict depends on
 rest     variables that have their default between steps; with `known` and `facts`
 recount  counters that no state stores, counted again
 layout   where each variable lies in the words of a state; `packed` goes between words and plain states
+words    those words in generated text, a name each or an array
 emit     the step functions as text: `emit_expr`, `emit_step`, `anywhere`, `writer`; `kernel` is the loop around them
 machine  the language of that text, made into machine code by LLVM
 symmetry the symmetry that a model has, or what breaks it
@@ -21,7 +22,8 @@ graph    the state graph of a small scope, for networkx; `draw` as DOT, GraphML 
 plain    the same search by the interpreter; `simulate` random walks by it
 explore  all of it in one call
 
-We chose machine code from the lowered form, in words held in registers; stored nothing for counterexamples, which a
+We chose machine code from the lowered form, in words held in registers where they are few, and otherwise found by their
+numbers, so that a text is as long in a wide scope as in a small one; stored nothing for counterexamples, which a
 second look at the levels finds again; and generated loops instead of unrolled steps. The text goes to LLVM by a small
 translator of our own: numba spends minutes on the types of a text that has one type. We refused hashing states to less
 than themselves: an exploration that may have missed one proves nothing. An engine that needs scopes beyond memory would

@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from kvsan.checker.explore.layout import Field
+from kvsan.checker.explore.words import runs
 from kvsan.spec.lang import ir
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _part(read: ir.Read, other: ir.Expr, binders: Binders, emit: Emitter) -> _Pa
         return None
     index = [i.name if isinstance(i, ir.Name) else "" for i in read.index]
     fixed = tuple(index[: len(index) - len(names)])
-    if index[len(fixed) :] != names or (fixed and len(field.chunks) > 1):
+    if index[len(fixed) :] != names or (fixed and not field.together(len(fixed))):
         return None
     if not all(_known(name, size, emit) for name, size in zip(fixed, field.shape, strict=False)):
         return None
@@ -106,17 +107,37 @@ def _known(name: str, below: int, emit: Emitter) -> bool:
 
 
 def _tests(part: _Part, emit: Emitter) -> Iterator[str]:
-    """One for each word that has some of the entries."""
+    """One for each word that has some of the entries; words that are alike have one in a loop."""
     field, value = part.field, emit.expr(part.value).text
     stored = f"({value} + 1)" if field.optional else value
-    for chunk in field.chunks:
-        count, base = chunk.count, str(chunk.offset)
-        if part.fixed:
-            count, row = prod(field.shape[len(part.fixed) :]), ""
-            for name, size in zip(part.fixed, field.shape, strict=False):
-                row = f"({row} * {size} + {emit.values[name].text})" if row else emit.values[name].text
-            base = f"({row} * {count * field.bits} + {chunk.offset})"
-        yield _has(emit, f"{emit.word(chunk.word)} >> {base}", count, field.bits, stored)
+    if part.fixed:
+        yield _has(emit, *_row(part, emit), stored)
+        return
+    for chunk, alike in runs(field):
+        home = field.chunks[0].word if field.even else chunk.word
+        if alike == 1:
+            yield _has(emit, f"{emit.word(home, str(chunk.word))} >> {chunk.offset}", chunk.count, field.bits, stored)
+            continue
+        found, at = emit.out.fresh("q"), emit.out.fresh("k")
+        emit.out.line(f"{found} = False")
+        with emit.out.block(f"for {at} in range({chunk.word}, {chunk.word + alike})"):
+            has = _has(emit, f"{emit.word(home, at)} >> {chunk.offset}", chunk.count, field.bits, stored)
+            with emit.out.block(f"if {has}"):
+                emit.out.line(f"{found} = True")
+                emit.out.line("break")
+        yield found
+
+
+def _row(part: _Part, emit: Emitter) -> tuple[str, int, int]:
+    """The entries with the fixed indexes: what has the first of them in its low bits, how many, the bits of each."""
+    field, row = part.field, ""
+    for name, size in zip(part.fixed, field.shape, strict=False):
+        row = f"({row} * {size} + {emit.values[name].text})" if row else emit.values[name].text
+    count, home = prod(field.shape[len(part.fixed) :]), field.chunks[0].word
+    if field.even:
+        word, shift = emit.computed(field, row, field.even // count, count * field.bits)
+        return f"{emit.word(home, word)} >> {shift}", count, field.bits
+    return f"{emit.word(home)} >> ({row} * {count * field.bits} + {field.chunks[0].offset})", count, field.bits
 
 
 def _has(emit: Emitter, shifted: str, count: int, bits: int, stored: str) -> str:

@@ -15,6 +15,7 @@ from kvsan.checker.explore.colours import colours
 from kvsan.checker.explore.layout import Layout
 from kvsan.checker.explore.raw import Raw
 from kvsan.checker.explore.sorting import NoSymmetry, rename, roles, settle
+from kvsan.checker.explore.words import Words
 from kvsan.checker.explore.writer import Writer
 
 MOST_BRANCHES = 6
@@ -49,10 +50,11 @@ def _settled(raw: Raw, size: int) -> None:
     with out.block("def canonical(buf, first, n)"):
         out.line(f"sig = words({size * 8})")
         out.line(f"rank = words({size + 1})")
+        raw.words.begin("wo", out)
         with out.block("for k in range(first, n)"):
             raw.load("buf", "k")
-            out.line(f"{raw.words('w')} = settle({raw.words('w')}, sig, rank)")
-            raw.save("buf", "k")
+            raw.apply("settle", "w", "o", "sig, rank")
+            raw.save("buf", "k", "o")
 
 
 def _places(out: Writer, size: int) -> None:
@@ -73,11 +75,10 @@ def _places(out: Writer, size: int) -> None:
 
 def _least(raw: Raw, sorted_: str, tried: str, sizes: dict[str, int]) -> None:
     """`canonical`: the least state over the orders of `tried` that sort the colours."""
-    out, size, words = raw.out, sizes[tried], raw.layout.words
+    out, size, words = raw.out, sizes[tried], raw.words
     orders = list(permutations(range(size)))
     out.lines.append(f"ORDERS = {[x for p in orders for x in p]}")
     out.line("\n")
-    renamed = raw.words("r")
     with out.block("def canonical(buf, first, n)"):
         out.line(f"sig = words({sizes[sorted_] * 8})")
         out.line(f"rank = words({sizes[sorted_] + 1})")
@@ -85,15 +86,16 @@ def _least(raw: Raw, sorted_: str, tried: str, sizes: dict[str, int]) -> None:
         for name, length in (("c", size), ("d", sizes[sorted_])):
             out.line(f"{name} = words({length})")
             out.line(f"{name}2 = words({length})")
+        words.begin("wrsm", out)
         with out.block("for k in range(first, n)"):
             raw.load("buf", "k")
-            out.line(f"alone({raw.words('w')}, c)")
+            out.line(f"alone({words.names('w')}, c)")
             out.line("alike = places(c, turn)")
             with out.block("if alike != 0"):
-                out.line(f"together({raw.words('w')}, c, d, c2, d2)")
+                out.line(f"together({words.names('w')}, c, d, c2, d2)")
                 out.line("alike = places(c, turn)")
-            out.line(f"{renamed} = rename({raw.words('w')}, turn)")
-            out.line(f"{raw.words('m')} = settle({renamed}, sig, rank)")
+            raw.apply("rename", "w", "r", "turn")
+            raw.apply("settle", "r", "m", "sig, rank")
             with out.block("if alike != 0"), out.block(f"for order in range(0, {len(orders) * size}, {size})"):
                 out.line("fits = True")
                 with out.block(f"for j in range({size - 1})"):
@@ -102,12 +104,22 @@ def _least(raw: Raw, sorted_: str, tried: str, sizes: dict[str, int]) -> None:
                 out.line("    continue")
                 with out.block(f"for j in range({size})"):
                     out.line("turn[ORDERS[order + j] + 1] = j + 1")
-                out.line(f"{renamed} = rename({raw.words('w')}, turn)")
-                out.line(f"{renamed} = settle({renamed}, sig, rank)")
-                less = "False"
-                for n in reversed(range(words)):
-                    less = f"(r{n} < m{n} or (r{n} == m{n} and {less}))"
-                with out.block(f"if {less}"):
-                    for n in range(words):
-                        out.line(f"m{n} = r{n}")
+                raw.apply("rename", "w", "r", "turn")
+                raw.apply("settle", "r", "s", "sig, rank")
+                with out.block(f"if {_less(words, out)}"):
+                    words.copy(words.each("m"), words.each("s"), out)
             raw.save("buf", "k", "m")
+
+
+def _less(words: Words, out: Writer) -> str:
+    """Whether the words `s` come before the words `m`."""
+    if words.array:
+        out.line("less = False")
+        with out.block(f"for j in range({words.count})"), out.block("if s[j] != m[j]"):
+            out.line("less = s[j] < m[j]")
+            out.line("break")
+        return "less"
+    less = "False"
+    for n in reversed(range(words.count)):
+        less = f"(s{n} < m{n} or (s{n} == m{n} and {less}))"
+    return less

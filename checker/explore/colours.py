@@ -26,12 +26,12 @@ def colours(raw: Raw, fields: list[Field], sorted_: str, tried: str, sizes: dict
         out.line("return (x ^ (x >> 32)) * -7723592293110705685")
     out.line("\n")
     out.line("@inline")
-    with out.block(f"def alone({raw.words('w')}, c)"):
+    with out.block(f"def alone({raw.words.parameters('w')}, c)"):
         _alone(raw, fields, "c", tried, sorted_, sizes[tried])
         with out.block(f"for m in range({sizes[tried]})"):  # of whom nothing is said comes last
             out.line(f"c[m] = {LAST} if c[m] == 0 else c[m]")
     out.line("\n")
-    with out.block(f"def together({raw.words('w')}, c, d, c2, d2)"):
+    with out.block(f"def together({raw.words.parameters('w')}, c, d, c2, d2)"):
         out.line("named = 0")
         for field in (joined(f, tried) for f in fields if _of_one(f, tried, sorted_)):
             with raw.indexes(field) as (index, _):

@@ -15,7 +15,8 @@ from pathlib import Path
 from kvsan.checker.explore.emit_expr import Emitter, Places, Value
 from kvsan.checker.explore.emit_step import StepEmitter
 from kvsan.checker.explore.layout import Layout
-from kvsan.checker.explore.recount import agree, names, recount
+from kvsan.checker.explore.recount import agree, counted_again, recount
+from kvsan.checker.explore.words import Words
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
@@ -202,25 +203,25 @@ def _emitter(model: Model, out: Writer, places: Places, prefix: str) -> Emitter:
 ARRAYS = "buf, n, codes, taken, judged, fail_at, fail_code"
 
 
-def _words(model: Model, prefix: str) -> str:
-    return names(prefix, range(model.working.words))
+def _given(model: Model) -> str:
+    """The words of a state as parameters."""
+    return Words.of(model.working).parameters("w")
 
 
 def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: Places) -> None:
     """Judge one state, then append its successors; where there is none, see whether it may be at rest."""
     with out.block(f"def expand(sets, at, {ARRAYS})"):
-        _load(model.layout, out)
+        words = Words.of(model.working)
+        _load(model.layout, words, out)
         if model.counted:
-            stored = range(model.layout.words)
-            more = range(model.layout.words, model.working.words)
-            out.line(f"{names('w', more)} = recount({names('w', stored)})")
-        with out.block(f"if not inspect(at, {_words(model, 'w')}, fail_at, fail_code)"):
+            out.line(counted_again(words, model.layout.words, "w"))
+        with out.block(f"if not inspect(at, {words.names('w')}, fail_at, fail_code)"):
             went = " + ".join(f"taken[{which}]" for which in range(len(model.actions))) or "0"
             if rest is not None:
                 out.line("begun = n")
                 out.line(f"before = {went}")
             for which in range(len(model.actions)):
-                out.line(f"n = step_{which}(at, {_words(model, 'w')}, {ARRAYS})")
+                out.line(f"n = step_{which}(at, {words.names('w')}, {ARRAYS})")
             if rest is not None and rest.value is not None:
                 with out.block(f"if n == begun and {went} == before"):  # a step that breaks a rule is one too
                     out.line("bad = -1")
@@ -232,8 +233,9 @@ def _expand(model: Model, rest: ir.Step | None, ends: int, out: Writer, places: 
     out.line("\n")
 
 
-def _load(layout: Layout, out: Writer) -> None:
+def _load(layout: Layout, words: Words, out: Writer) -> None:
     """The words of state `at`, whole or from its halves."""
+    words.begin("w", out)
     out.line("rows = array(sets[0])")
     if layout.cut:
         out.line("left = array(sets[5])")
@@ -242,15 +244,18 @@ def _load(layout: Layout, out: Writer) -> None:
         out.line("then = lshr(rows[at], 32) * (WORDS - CUT)")
         out.line(f"prefetch(left, (rows[at + {AHEAD}] & 0xFFFFFFFF) * CUT)")
         out.line(f"prefetch(right, lshr(rows[at + {AHEAD}], 32) * (WORDS - CUT))")
-    for n in range(layout.words):
-        if not layout.cut:
-            out.line(f"w{n} = rows[at * WORDS + {n}]")
-        else:
+    if not layout.cut:
+        words.copy(words.each("w"), "rows[at * WORDS + #]", out, layout.words)
+    elif words.array:
+        words.copy("w[#]", "left[first + #]", out, layout.cut)
+        words.copy(f"w[{layout.cut} + #]", "right[then + #]", out, layout.words - layout.cut)
+    else:
+        for n in range(layout.words):
             out.line(f"w{n} = " + (f"left[first + {n}]" if n < layout.cut else f"right[then + {n - layout.cut}]"))
 
 
 def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
-    out.line(f"def inspect(at, {_words(model, 'w')}, fail_at, fail_code):")
+    out.line(f"def inspect(at, {_given(model)}, fail_at, fail_code):")
     out.enter()
     out.line("bad = -1")
     out.line("broken = False")
@@ -279,7 +284,7 @@ def _inspect(model: Model, out: Writer, places: Places, first: int) -> None:
 def _action(model: Model, action: ir.Step, which: int, first: int, counter: int, out: Writer, places: Places) -> None:
     """The successors by one action; it reads like the action, inside its loops. counter: of its first guard, or -1."""
     depth = out.indent
-    out.line(f"def step_{which}(at, {_words(model, 'w')}, {ARRAYS}):")
+    out.line(f"def step_{which}(at, {_given(model)}, {ARRAYS}):")
     out.enter()
     out.line(f'"""{action.name}"""')
     emit = _emitter(model, out, places, "w")
@@ -296,8 +301,8 @@ def _action(model: Model, action: ir.Step, which: int, first: int, counter: int,
     out.line(f"code = {model.bases[which]} + {code or '0'}")
     out.line("bad = -1")
     out.line("broken = False")
-    for n in range(model.working.words):
-        out.line(f"o{n} = w{n}")
+    emit.words.begin("o", out)
+    emit.words.copy(emit.words.each("o"), emit.words.each("w"), out)
     emit.prefix, emit.dirty = "o", set()
     numbers = {o.number: first + k for k, o in enumerate(_obligations(action))}
     StepEmitter(emit, lambda o: numbers.get(o.number), model.lints).block(action.effects)
@@ -360,7 +365,7 @@ def _finish(model: Model, out: Writer, which: int) -> None:
         action, rules = model.actions[which], sum(len(_obligations(a)) for a in model.actions)
         first = rules + len(model.invariants) + len(model.witnesses)
         agree(action, model.counted, model.layout.words, model.working, model.variables, first, out)
-    for n in range(model.layout.words):
-        out.line(f"buf[n * WORDS + {n}] = o{n}")
+    words = Words.of(model.working)
+    words.copy("buf[n * WORDS + #]", words.each("o"), out, model.layout.words)
     out.line("codes[n] = code")
     out.line("n += 1")

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from kvsan.checker.explore.anywhere import anywhere
-from kvsan.checker.explore.layout import WORD, Chunk, Field, Layout, values_of
+from kvsan.checker.explore.layout import WORD, Field, Layout, values_of
+from kvsan.checker.explore.words import Words
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
@@ -44,8 +45,8 @@ class Places:
 class Emitter:
     """prefix: the words written, `o`, or `w` where nothing is. values: local names and what stands for them.
 
-    dirty: words of `o` that may differ from those of `w`. known: texts that a name already holds, and inside which
-    blocks: the compiler would see it too, but each line costs it time.
+    dirty: words of `o` that may differ from those of `w`; of an even field, only its first one is told. known: texts
+    that a name already holds, and inside which blocks: the compiler would see it too, but each line costs it time.
     """
 
     out: Writer
@@ -81,13 +82,18 @@ class Emitter:
         """These words are about to change: what was read from them is old."""
         for word in words:
             if word in self.dirty:
-                old = re.compile(rf"\bo{word}\b")
+                old = re.compile(rf"\bo\[?{word}\b")
                 self.known = {text: held for text, held in self.known.items() if not old.search(text)}
             self.dirty.add(word)
 
-    def word(self, number: int) -> str:
-        """A word, to be read."""
-        return f"{self.prefix if number in self.dirty else 'w'}{number}"
+    @property
+    def words(self) -> Words:
+        return Words.of(self.layout)
+
+    def word(self, number: int, at: str = "") -> str:
+        """A word, to be read; at: which one of an even field that begins with that word, whose number comes first in it,
+        so that `stains` knows it."""
+        return self.words.word(self.prefix if number in self.dirty else "w", at or number)
 
     def fail(self, condition: str, what: str, span: Span, *mend: str) -> None:
         """Where the condition holds, the step is undefined; `mend` lines let the rest go on."""
@@ -139,19 +145,32 @@ class Emitter:
         return self.keep(Value(f"({raw}) & {mask}", top))
 
     def _raw(self, field_: Field, at: Value) -> str:
+        if not at.text.isdigit() and field_.even:
+            word, shift = self.computed(field_, at.text, field_.even, field_.bits)
+            return f"{self.word(field_.chunks[0].word, word)} >> {shift}"
         chunks = field_.chunks
         if at.text.isdigit():
-            entry = int(at.text)
-            chunk = next(c for c in chunks if c.first <= entry < c.first + c.count)
-            return f"{self.word(chunk.word)} >> {chunk.offset + (entry - chunk.first) * field_.bits}"
-        entry_name = self.keep(at, "e").text
+            number = int(at.text)
+            chunk = next(c for c in chunks if c.first <= number < c.first + c.count)
+            home = _home(field_, chunk.word)
+            word = self.word(home, f"{home} + {chunk.word - home}" if field_.even else "")
+            return f"{word} >> {chunk.offset + (number - chunk.first) * field_.bits}"
+        entry = self.keep(at, "e").text
         word = self.word(chunks[-1].word)
-        shift = shift_of(entry_name, chunks[-1].first, chunks[-1].offset, field_.bits)
+        shift = shift_of(entry, chunks[-1].first, chunks[-1].offset, field_.bits)
         for chunk in reversed(chunks[:-1]):
-            inside = f"{entry_name} < {chunk.first + chunk.count}"
+            inside = f"{entry} < {chunk.first + chunk.count}"
             word = f"({self.word(chunk.word)} if {inside} else {word})"
-            shift = f"({shift_of(entry_name, chunk.first, chunk.offset, field_.bits)} if {inside} else {shift})"
+            shift = f"({shift_of(entry, chunk.first, chunk.offset, field_.bits)} if {inside} else {shift})"
         return f"{word} >> {shift}"
+
+    def computed(self, field_: Field, number: str, each: int, bits: int) -> tuple[str, str]:
+        """Of an even field, the word and the shift of what has this number: entries or rows, so many in each word, of
+        so many bits."""
+        first, number = field_.chunks[0], self.keep(Value(number), "e").text
+        nth = self.keep(Value(f"({number} // {each})"), "j").text
+        shift = shift_of(f"({number} - {nth} * {each})", 0, first.offset, bits)
+        return f"{first.word} + {nth}", self.keep(Value(shift), "z").text
 
     def put(self, field_: Field, at: Value, value: str) -> None:
         """Store a value as it is packed (an option counted from 1)."""
@@ -159,24 +178,27 @@ class Emitter:
             return
         entry = self.keep(at, "e").text
         stored = self.keep(Value(value), "v").text
-        chunks = [c for c in field_.chunks if not entry.isdigit() or c.first <= int(entry) < c.first + c.count]
-        self.stains([c.word for c in chunks])
+        mask, number = (1 << field_.bits) - 1, int(entry) if entry.isdigit() else -1
+        chunks = [c for c in field_.chunks if number < 0 or c.first <= number < c.first + c.count]
+        if field_.even and number < 0:
+            word, shift = self.computed(field_, entry, field_.even, field_.bits)
+            self.stains(homes(field_))
+            self.blend(word, mask, shift, stored)
+            return
+        self.stains({_home(field_, c.word) for c in chunks})
         for n, chunk in enumerate(chunks):
+            shift = shift_of(entry, chunk.first, chunk.offset, field_.bits)
             if len(chunks) == 1:
-                self._store(chunk, field_.bits, entry, stored)
+                self.blend(str(chunk.word), mask, shift, stored)
             else:
                 head = "if" if n == 0 else "elif"
                 test = f"{head} {entry} < {chunk.first + chunk.count}" if n < len(chunks) - 1 else "else"
                 with self.out.block(test):
-                    self._store(chunk, field_.bits, entry, stored)
+                    self.blend(str(chunk.word), mask, shift, stored)
 
-    def _store(self, chunk: Chunk, bits: int, entry: str, stored: str) -> None:
-        shift = shift_of(entry, chunk.first, chunk.offset, bits)
-        self.blend(chunk.word, (1 << bits) - 1, shift, stored)
-
-    def blend(self, number: int, mask: int, shift: str, stored: str) -> None:
+    def blend(self, number: str, mask: int, shift: str, stored: str) -> None:
         """Replace the bits of a mask, at a shift, by a value."""
-        word = f"{self.prefix}{number}"
+        word = self.words.word(self.prefix, number)
         if shift.isdigit():
             hole = str(signed(~(mask << int(shift))))
         else:
@@ -367,6 +389,15 @@ class Emitter:
         at = self.linear(field_, [first, Value(key)])
         value = self.get(field_, at).text
         return value if field_.type == ir.BOOL else f"{value} >= 0" if field_.optional else f"{value} != 0"
+
+
+def homes(field: Field) -> set[int]:
+    """The words that a store into a field makes dirty."""
+    return {_home(field, c.word) for c in field.chunks}
+
+
+def _home(field: Field, word: int) -> int:
+    return field.chunks[0].word if field.even else word
 
 
 def constant(value: int | None) -> Value:

@@ -1,4 +1,4 @@
-"""Statements as lines of compiled Python: stores into the words `o0`, `o1`, ... of the state being made."""
+"""Statements as lines of compiled Python: stores into the words `o` of the state being made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from kvsan.checker.explore.emit_expr import Emitter, Value, shift_of
-from kvsan.checker.explore.layout import WORD, Field
+from kvsan.checker.explore.emit_expr import Emitter, Value, homes, shift_of
+from kvsan.checker.explore.layout import WIDEST_SET, WORD, Field
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import Span
 from kvsan.spec.lang.effects import reset_by
@@ -94,21 +94,29 @@ class StepEmitter:
         size = size_of(loop.name_type, emit.sizes)
         key = out.fresh("k")
         first = emit.first_of(loop.domain, loop.span)
-        keys = ""
-        if first is not None and self._changes(loop):
-            keys = out.fresh("m")
-            out.line(f"{keys} = 0")
-            with out.block(f"for {key} in range({size})"):
-                present = emit.present(loop.domain, first, key)
-                out.line(f"if {present}:")
-                out.line(f"    {keys} |= 1 << {key}")
+        keys = self._keys(loop, first, size) if first is not None and self._changes(loop) else ""
         emit.stains(self._words(loop.body))
         with out.block(f"for {key} in range({size})"):
             if first is not None:
-                out.line(f"if not ({f'({keys} >> {key}) & 1' if keys else emit.present(loop.domain, first, key)}):")
+                out.line(f"if not ({keys.replace('#', key) or emit.present(loop.domain, first, key)}):")
                 out.line("    continue")
             emit.values[loop.name] = Value(key, size - 1)
             self.block(loop.body)
+
+    def _keys(self, loop: ir.For, first: Value, size: int) -> str:
+        """Write down which keys a row has: in a mask, or in an array where they are many. Returns the test of key #."""
+        emit, out = self.emit, self.emit.out
+        keys, key = out.fresh("m"), out.fresh("k")
+        mask = size <= WIDEST_SET
+        out.line(f"{keys} = 0" if mask else f"{keys} = words({size})")
+        with out.block(f"for {key} in range({size})"):
+            present = emit.present(loop.domain, first, key)
+            if mask:
+                out.line(f"if {present}:")
+                out.line(f"    {keys} |= 1 << {key}")
+            else:
+                out.line(f"{keys}[{key}] = 1 if {present} else 0")
+        return f"({keys} >> #) & 1" if mask else f"{keys}[#]"
 
     def _words(self, block: tuple[ir.Stmt, ...]) -> set[int]:
         """The words that a block may change."""
@@ -118,7 +126,7 @@ class StepEmitter:
                 names.add(statement.variable)
             elif isinstance(statement, ir.Reset):
                 names |= {v.name for v in reset_by(statement.sort, self.emit.variables)}
-        return {c.word for n in names if n in self.emit.layout.fields for c in self.emit.layout.fields[n].chunks}
+        return {word for n in names if n in self.emit.layout.fields for word in homes(self.emit.layout.fields[n])}
 
     # --- loops that clear or copy a whole row, as operations on its bits ----------------------------------------------
 
@@ -127,7 +135,7 @@ class StepEmitter:
         match loop:
             case ir.For(domain=ir.Row(name, first), body=(ir.Store(variable, (to, ir.Name(key))) as store,)):
                 field = self.emit.layout.fields[name]
-                if variable != name or key != loop.name or len(field.shape) != 2 or len(field.chunks) != 1:
+                if variable != name or key != loop.name or len(field.shape) != 2 or not field.together(1):
                     return False
                 if field.bits * field.shape[1] >= WORD - 1:
                     return False
@@ -144,31 +152,35 @@ class StepEmitter:
                 return False
         return True
 
-    def _row(self, field: Field, index: ir.Expr, span: Span) -> tuple[str, str]:
-        """The index of a row and the shift of its first bit."""
+    def _row(self, field: Field, row: Value) -> tuple[str, str]:
+        """The word of a row, to be stored into, and the shift of its first bit."""
+        inner = field.entries // field.shape[0]
+        if field.even:
+            return self.emit.computed(field, row.text, field.even // inner, field.bits * inner)
+        return str(field.chunks[0].word), shift_of(row.text, 0, field.chunks[0].offset, field.bits * inner)
+
+    def _row_of(self, field: Field, index: ir.Expr, span: Span) -> tuple[str, str]:
         emit = self.emit
-        at = emit.below(emit.expr(index), field.shape[0], "a row is out of range", span)
-        return at.text, shift_of(at.text, 0, field.chunks[0].offset, field.bits * field.shape[1])
+        return self._row(field, emit.below(emit.expr(index), field.shape[0], "a row is out of range", span))
 
     def _clear_row(self, field: Field, index: ir.Expr, span: Span) -> None:
-        _, shift = self._row(field, index, span)
-        word = field.chunks[0].word
-        self.emit.stains([word])
+        word, shift = self._row_of(field, index, span)
+        self.emit.stains(homes(field))
         self.emit.blend(word, (1 << field.bits * field.shape[1]) - 1, shift, "0")
 
     def _copy_row(self, field: Field, origin: ir.Expr, to: ir.Expr, span: Span) -> None:
         """Entries of the origin that are not the default replace those of the target."""
-        emit, word, width = self.emit, field.chunks[0].word, field.bits * field.shape[1]
-        _, before = self._row(field, origin, span)
-        _, after = self._row(field, to, span)
-        row = emit.keep(Value(f"({emit.word(word)} >> {before}) & {(1 << width) - 1}"), "g").text
+        emit, home, width = self.emit, field.chunks[0].word, field.bits * field.shape[1]
+        source, before = self._row_of(field, origin, span)
+        target, after = self._row_of(field, to, span)
+        row = emit.keep(Value(f"({emit.word(home, source)} >> {before}) & {(1 << width) - 1}"), "g").text
         lowest = sum(1 << n * field.bits for n in range(field.shape[1]))
         spread = " | ".join(f"{row} >> {n}" if n else row for n in range(field.bits))
         held = emit.keep(Value(f"(({spread}) & {lowest}) * {(1 << field.bits) - 1}"), "g").text
         shift = emit.keep(Value(after), "z").text
-        emit.stains([word])
-        target = f"{emit.prefix}{word}"
-        emit.out.line(f"{target} = {target} & ~({held} << {shift}) | {row} << {shift}")
+        emit.stains(homes(field))
+        word = emit.words.word(emit.prefix, target)
+        emit.out.line(f"{word} = {word} & ~({held} << {shift}) | {row} << {shift}")
 
     def _changes(self, loop: ir.For) -> bool:
         """Whether a turn may change which keys the row has for a later turn."""
@@ -205,14 +217,13 @@ class StepEmitter:
             if field is None:
                 continue
             inner = field.entries // field.shape[0]
-            if field.bits and inner * field.bits < WORD - 1 and len(field.chunks) == 1:
-                chunk = field.chunks[0]
-                emit.stains([chunk.word])
-                shift = shift_of(member.text, 0, chunk.offset, inner * field.bits)
-                emit.blend(chunk.word, (1 << inner * field.bits) - 1, shift, "0")
+            if field.bits and inner * field.bits < WORD - 1 and field.together(1):
+                word, shift = self._row(field, member)
+                emit.stains(homes(field))
+                emit.blend(word, (1 << inner * field.bits) - 1, shift, "0")
             else:
                 key = emit.out.fresh("k")
-                emit.stains([c.word for c in field.chunks])
+                emit.stains(homes(field))
                 with emit.out.block(f"for {key} in range({inner})"):
                     emit.put(field, Value(f"({member.text} * {inner} + {key})"), "0")
 

@@ -17,7 +17,8 @@ def entries(field: Field) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 def where(field: Field, entry: int) -> tuple[int, int]:
     """The word and the shift of an entry."""
-    chunk = next(c for c in field.chunks if c.first <= entry < c.first + c.count)
+    even = field.chunks[entry // field.even] if field.even else None
+    chunk = even or next(c for c in field.chunks if c.first <= entry < c.first + c.count)
     return chunk.word, chunk.offset + (entry - chunk.first) * field.bits
 
 

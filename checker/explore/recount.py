@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import product
 
 from kvsan.checker.explore.emit_expr import Emitter, Value, shift_of, signed
-from kvsan.checker.explore.layout import Field, Layout, layout, values_of
+from kvsan.checker.explore.layout import Chunk, Field, Layout, layout, values_of
+from kvsan.checker.explore.words import Words, runs
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reads, writes
@@ -63,7 +64,7 @@ def working(stored: Layout, counted: Iterable[ir.Variable], sizes: Sizes) -> Lay
         for n, f in more.fields.items()
     }
     words = stored.words + (more.words if moved else 0)
-    return Layout({**stored.fields, **moved}, words, stored.bits + more.bits)
+    return Layout({**stored.fields, **moved}, words, stored.bits + more.bits, stored.spread or more.spread)
 
 
 def count(
@@ -82,23 +83,31 @@ def count(
 
 
 def recount(facts: tuple[ir.Step, ...], stored: int, emit: Emitter) -> None:
-    """The function `recount(words)` of the words that are stored: those that are not. emit: reads the words `w`."""
-    out, more = emit.out, range(stored, emit.layout.words)
-    with out.block(f"def recount({names('w', range(stored))})"):
+    """The function `recount(words)` of the words that are stored: those that are not, which it returns, or sets where
+    the words are an array. emit: reads the words `w`."""
+    out, words = emit.out, emit.words
+    with out.block(f"def recount({words.parameters('w', stored)})"):
         out.line("bad = -1")
-        for n in more:
-            out.line(f"w{n} = 0")
+        if words.array:
+            out.line(f"for j in range({stored}, {words.count}):")
+            out.line("    w[j] = 0")
+        else:
+            for n in range(stored, words.count):
+                out.line(f"w{n} = 0")
         for fact in facts:
             depth = out.indent
             _tally(fact, emit)
             out.leave(depth)
             emit.known.clear()
-        out.line(f"return {names('w', more)}")
+        if not words.array:
+            out.line(f"return {words.names('w', stored)}")
     out.line("\n")
 
 
-def names(prefix: str, words: Iterable[int]) -> str:
-    return ", ".join(f"{prefix}{n}" for n in words)
+def counted_again(words: Words, stored: int, letter: str) -> str:
+    """The call that counts."""
+    call = f"recount({words.names(letter, 0, stored)})"
+    return call if words.array else f"{words.names(letter, stored)} = {call}"
 
 
 def _tally(fact: ir.Step, emit: Emitter) -> None:
@@ -133,8 +142,13 @@ def _said(condition: ir.Expr, keys: list[str]) -> tuple[ir.Expr | None, str]:
 
 def _one_more(field: Field, entry: Value, emit: Emitter) -> None:
     at = emit.keep(entry, "e").text
+    if field.even:
+        word, shift = emit.computed(field, at, field.even, field.bits)
+        emit.out.line(f"w[{word}] += 1 << {shift}")
+        return
     for n, chunk in enumerate(field.chunks):
-        line = f"w{chunk.word} += 1 << {shift_of(at, chunk.first, chunk.offset, field.bits)}"
+        shift = shift_of(at, chunk.first, chunk.offset, field.bits)
+        line = f"{emit.words.word('w', chunk.word)} += 1 << {shift}"
         if len(field.chunks) == 1:
             emit.out.line(line)
             continue
@@ -159,14 +173,28 @@ def agree(
     changed = {a.variable for a in writes(step, variables)}
     if not changed & {n for f in facts for n in (variable_of(f), *(a.variable for a in reads(f)))}:
         return
-    more = range(stored, whole.words)
+    words = Words.of(whole)
     with out.block(f"if at < {JUDGED}"):
-        out.line(f"{names('d', more)} = recount({names('o', range(stored))})")
-        out.line(f"wrong = {' | '.join(f'(d{n} ^ o{n})' for n in more)}")
+        words.begin("y", out)
+        words.copy(words.each("y"), words.each("o"), out, stored)
+        out.line(counted_again(words, stored, "y"))
+        out.line("wrong = 0")
         for number, fact in enumerate(facts, first):
-            field = whole.fields[variable_of(fact)]
-            parts = [(c.word, ((1 << c.count * field.bits) - 1) << c.offset) for c in field.chunks]
-            with out.block(f"if {' | '.join(f'((d{w} ^ o{w}) & {signed(mask)})' for w, mask in parts)} != 0"):
+            out.line("differ = 0")
+            for chunk, alike in runs(whole.fields[variable_of(fact)]):
+                _differ(words, chunk, alike, whole.fields[variable_of(fact)].bits, out)
+            with out.block("if differ != 0"):
+                out.line("wrong = 1")
                 out.line(f"mark(fail_at, fail_code, {number}, at, code)")
         out.line("if wrong != 0:")
         out.line("    continue")
+
+
+def _differ(words: Words, chunk: Chunk, alike: int, bits: int, out: Writer) -> None:
+    """Add to `differ` the bits of a chunk, and of those after it that are alike, in which `y` and `o` differ."""
+    mask = signed(((1 << chunk.count * bits) - 1) << chunk.offset)
+    if alike == 1:
+        out.line(f"differ |= ({words.word('y', chunk.word)} ^ {words.word('o', chunk.word)}) & {mask}")
+        return
+    out.line(f"for j in range({chunk.word}, {chunk.word + alike}):")
+    out.line(f"    differ |= (y[j] ^ o[j]) & {mask}")

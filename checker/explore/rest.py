@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kvsan.spec.lang.fold import fold
 from kvsan.checker.explore.known import Entry, Index, Known
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reads, reset_by, writes
+from kvsan.spec.lang.fold import fold
 from kvsan.spec.lang.walk import all_statements, domain_with, every, rebuild
 
 Block: TypeAlias = tuple[ir.Stmt, ...]

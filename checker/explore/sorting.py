@@ -55,7 +55,7 @@ def joined(field: Field, sort: str) -> Field:
         return field
     chunks = tuple(Chunk(c.word, c.offset, c.first // width, c.count // width) for c in field.chunks)
     bits = width * field.bits
-    return Field(field.name, field.keys[:1], field.type, field.shape[:1], 1 << bits, bits, chunks)
+    return Field(field.name, field.keys[:1], field.type, field.shape[:1], 1 << bits, bits, chunks, field.even // width)
 
 
 def settle(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
@@ -63,15 +63,13 @@ def settle(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
     out = raw.out
     placed = _signature(fields, sort)
     width = 1 + max((word for *_, word, _ in placed), default=0)
-    with out.block(f"def settle({raw.words('w')}, sig, rank)"):
+    with raw.function("settle", "sig, rank"):
         with out.block(f"for b in range({size * width})"):
             out.line("sig[b] = 0")
         for field, role, word, at in placed:
             _sign(raw, field, role, size, width, word, at)
         _rank(out, size, width)
         _moved(raw, fields, sort, size, "rank")
-        raw.give()
-    out.line("\n")
 
 
 def _signature(fields: list[Field], sort: str) -> list[tuple[Field, Roles, int, int]]:
@@ -153,8 +151,5 @@ def _moved(raw: Raw, fields: list[Field], sort: str, size: int, rank: str) -> No
 
 
 def rename(raw: Raw, fields: list[Field], sort: str, size: int) -> None:
-    out = raw.out
-    with out.block(f"def rename({raw.words('w')}, rank)"):
+    with raw.function("rename", "rank"):
         _moved(raw, fields, sort, size, "rank")
-        raw.give()
-    out.line("\n")

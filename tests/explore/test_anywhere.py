@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.emit_expr import Emitter, Places
-from kvsan.checker.explore.layout import layout
+from kvsan.checker.explore.layout import Layout, layout
 from kvsan.checker.explore.packed import entries, pack
 from kvsan.checker.explore.writer import Writer
 from kvsan.spec.lang import ir
@@ -28,19 +28,18 @@ LOOPED = {
 }
 
 
-def written(step: ir.Step, sizes: Sizes = SIZES) -> list[str]:
+def written(step: ir.Step, placed: Layout = LAYOUT, sizes: Sizes = SIZES) -> list[str]:
     """The lines that compute a witness, which are Python too."""
     assert step.value is not None
-    placed = layout(VARIABLES.values(), sizes)
     emit = Emitter(Writer(), placed, VARIABLES, {}, sizes, Places(0))
-    with emit.out.block(f"def asked({', '.join(f'w{n}' for n in range(placed.words))})"):
+    with emit.out.block(f"def asked({'*w' if placed.spread else emit.words.names('w')})"):
         emit.out.line(f"return {emit.expr(step.value).text}")
     return emit.out.lines
 
 
-def compiled(step: ir.Step, sizes: Sizes = SIZES) -> Callable[..., bool]:
+def compiled(step: ir.Step, placed: Layout = LAYOUT, sizes: Sizes = SIZES) -> Callable[..., bool]:
     made: dict[str, Callable[..., bool]] = {}
-    exec("\n".join(written(step, sizes)), made)
+    exec("\n".join(written(step, placed, sizes)), made)
     return made["asked"]
 
 
@@ -63,17 +62,25 @@ def states(count: int) -> list[Plain]:
 STATES = states(150)
 
 
+@pytest.fixture(params=["names", "an array"])
+def placed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    if request.param == "an array":
+        monkeypatch.setattr("kvsan.checker.explore.layout.MOST_NAMED", 0)
+    return layout(VARIABLES.values(), SIZES)
+
+
 @pytest.mark.parametrize("name", ASKED)
-def test_the_answer_is_that_of_the_interpreter(name: str) -> None:
-    condition, asked = predicate(ASKED[name], VARIABLES, SIZES).condition, compiled(ASKED[name])
+def test_the_answer_is_that_of_the_interpreter(name: str, placed: Layout) -> None:
+    condition, asked = predicate(ASKED[name], VARIABLES, SIZES).condition, compiled(ASKED[name], placed)
     answers = [bool(value(condition, VARIABLES, state, {})) for state in STATES]
-    assert [bool(asked(*pack(state, LAYOUT))) for state in STATES] == answers
+    assert [bool(asked(*pack(state, placed))) for state in STATES] == answers
     assert len(set(answers)) == (1 if name in NEVER else 2)
 
 
 def test_what_takes_no_bits_is_not_looked_for_in_a_word() -> None:
     alone = scoped(DESIGN, {"branches": "1"}).sizes
-    assert compiled(ASKED["be_peer"], alone)(*pack({}, layout(VARIABLES.values(), alone)))
+    small = layout(VARIABLES.values(), alone)
+    assert compiled(ASKED["be_peer"], small, alone)(*pack({}, small))
 
 
 def test_only_questions_about_every_entry_are_asked_at_once() -> None:

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 from kvsan.checker.explore.canon import canonical
-from kvsan.checker.explore.layout import layout
+from kvsan.checker.explore.layout import Layout, layout
 from kvsan.checker.explore.module import PUBLIC, Module, build
 from kvsan.checker.explore.packed import decode, entries, pack, unpack
 from kvsan.spec.lang import ir
@@ -20,7 +20,7 @@ np = pytest.importorskip("numpy", reason="the compiled search needs the extra `e
 pytest.importorskip("llvmlite", reason="the compiled search needs the extra `explore`")
 
 BLOCK, BRANCH, COLOR = ir.SortType("Block"), ir.SortType("Branch"), ir.SortType("Color")
-SIZES = Sizes({"Block": 3, "Branch": 3, "Color": 3}, {})
+SORTS = {"Block": 3, "Branch": 3}
 KINDS: dict[str, tuple[tuple[ir.Type, ...], ir.Type]] = {
     "table": ((BRANCH, COLOR), ir.OptionType(BLOCK)),
     "spare": ((), ir.SetType(BLOCK)),
@@ -38,22 +38,24 @@ KINDS: dict[str, tuple[tuple[ir.Type, ...], ir.Type]] = {
     "seen": ((BLOCK, BRANCH), ir.BOOL),
 }
 VARIABLES = {n: ir.Variable(n, keys, value, False, False, False) for n, (keys, value) in KINDS.items()}
-LAYOUT = layout(VARIABLES.values(), SIZES)
 
 
-@pytest.fixture(scope="module", params=["full", "blocks"])
-def sorting(request: pytest.FixtureRequest) -> tuple[Module, bool]:
-    branches = request.param == "full"
-    text = canonical(LAYOUT, "Block", "Branch" if branches else None, dict(SIZES.sorts))
+@pytest.fixture(scope="module", params=["full", "blocks", "full, in an array"])
+def sorting(request: pytest.FixtureRequest) -> tuple[Module, bool, Layout]:
+    branches, array = request.param != "blocks", request.param == "full, in an array"
+    sizes = Sizes({**SORTS, "Color": 12 if array else 3}, {})
+    placed = layout(VARIABLES.values(), sizes)
+    assert placed.spread == array
+    text = canonical(placed, "Block", "Branch" if branches else None, dict(sizes.sorts))
     rest = "".join(f"\n\ndef {name}(n):\n    return n\n" for name in PUBLIC if name != "canonical")
-    return build(f"WORDS = {LAYOUT.words}\n\n{text}{rest}"), branches
+    return build(f"WORDS = {placed.words}\n\n{text}{rest}"), branches, placed
 
 
-def some_state(chance: random.Random) -> Plain:
+def some_state(chance: random.Random, placed: Layout) -> Plain:
     """Few entries, or about half, differ from the default: members that are alike, and members that nothing names."""
     filled = chance.choice((0.02, 0.06, 0.15, 0.5))
     state: Plain = {}
-    for name, field in LAYOUT.fields.items():
+    for name, field in placed.fields.items():
         values = [v for v in range(field.values) if v]
         found = {index: decode(field, chance.choice(values)) for _, index in entries(field) if chance.random() < filled}
         state |= {name: found} if found else {}
@@ -62,23 +64,23 @@ def some_state(chance: random.Random) -> Plain:
 
 def shuffled(chance: random.Random, branches: bool) -> Names:
     sorts = ("Block", "Branch") if branches else ("Block",)
-    return {s: tuple(chance.sample(range(SIZES.sorts[s]), SIZES.sorts[s])) for s in sorts}
+    return {s: tuple(chance.sample(range(SORTS[s]), SORTS[s])) for s in sorts}
 
 
 def orbit(state: Plain, branches: bool) -> set[frozenset[object]]:
-    blocks, orders = permutations(range(SIZES.sorts["Block"])), list(permutations(range(SIZES.sorts["Branch"])))
+    blocks, orders = permutations(range(SORTS["Block"])), list(permutations(range(SORTS["Branch"])))
     ways = orders if branches else orders[:1]
     return {renamed(state, VARIABLES, {"Block": b, "Branch": r}) for b in blocks for r in ways}
 
 
-def test_every_member_of_an_orbit_has_the_same_representative_in_it(sorting: tuple[Module, bool]) -> None:
-    module, branches = sorting
-    chance, words = random.Random(1), LAYOUT.words
+def test_every_member_of_an_orbit_has_the_same_representative_in_it(sorting: tuple[Module, bool, Layout]) -> None:
+    module, branches, placed = sorting
+    chance, words = random.Random(1), placed.words
     assert words > 1
     for _ in range(100):
-        state = some_state(chance)
+        state = some_state(chance, placed)
         alike = [state, *(moved(state, VARIABLES, shuffled(chance, branches)) for _ in range(5))]
-        buf = np.array([w for s in alike for w in pack(s, LAYOUT)], np.int64)
+        buf = np.array([w for s in alike for w in pack(s, placed)], np.int64)
         module.canonical(buf, 0, len(alike))
         (chosen,) = {tuple(row) for row in buf.reshape(-1, words).tolist()}
-        assert renamed(unpack(chosen, LAYOUT), VARIABLES, {}) in orbit(state, branches)
+        assert renamed(unpack(chosen, placed), VARIABLES, {}) in orbit(state, branches)
