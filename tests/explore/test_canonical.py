@@ -43,7 +43,7 @@ VARIABLES = {n: ir.Variable(n, keys, value, False, False, False) for n, (keys, v
 @pytest.fixture(scope="module", params=["full", "blocks", "full, in an array"])
 def sorting(request: pytest.FixtureRequest) -> tuple[Module, bool, Layout]:
     branches, array = request.param != "blocks", request.param == "full, in an array"
-    sizes = Sizes({**SORTS, "Color": 12 if array else 3}, {})
+    sizes = Sizes({**SORTS, "Color": 13 if array else 3}, {})
     placed = layout(VARIABLES.values(), sizes)
     assert placed.spread == array
     text = canonical(placed, "Block", "Branch" if branches else None, dict(sizes.sorts))

@@ -75,7 +75,7 @@ def test_steps_and_questions_are_those_of_the_interpreter(monkeypatch: pytest.Mo
     module = build(prepared.generated.source)
     taken = set[str]()
     seen = list[tuple[bool, ...]]()
-    for state in states(prepared, 24):
+    for state in states(prepared, 20):
         found = search(model, prepared.generated, module, [state], Limits(depth=0), stop=False)
         answers = tuple(bool(holds(s, model.variables, state)) for s in sights)
         assert asked(found) == answers
@@ -86,8 +86,9 @@ def test_steps_and_questions_are_those_of_the_interpreter(monkeypatch: pytest.Mo
             given = {p.name: v for p, v in zip(action.params, values, strict=True)}
             outcome = run(forms[action.name], model.variables, state, given)
             if outcome.enabled and outcome.defined and answers[0]:
-                expected[code] = stored(prepared, outcome.after)
                 taken.add(action.name)
+                if action.name != "aim_uncounted":  # that is reported, and not gone on with
+                    expected[code] = stored(prepared, outcome.after)
         after = {code: unpack(words, model.layout) for code, words, _ in successors(found, pack(state, model.layout))}
         assert after == expected
     assert taken == {a.name for a in model.actions}

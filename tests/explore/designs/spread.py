@@ -91,6 +91,12 @@ def look(s: Spread, p: Pos) -> None:
 
 
 @action
+def turn_to(s: Spread, r: Branch) -> None:
+    """The next steps are about another branch."""
+    s.whom = r
+
+
+@action
 def place(s: Spread) -> None:
     """An entry of each field, and one that depends on it."""
     s.table[s.who, s.where] = s.what
@@ -139,6 +145,14 @@ def aim(s: Spread) -> None:
 
 
 @action
+def aim_uncounted(s: Spread) -> None:
+    """The same, but the fact is broken."""
+    require(s.goal[s.who] is None)
+
+    s.goal[s.who] = s.what
+
+
+@action
 def follow(s: Spread) -> None:
     """A block that an entry names."""
     found = s.wide[s.who, s.cell]
@@ -167,6 +181,7 @@ def copy_row(s: Spread) -> None:
         s.table[s.whom, p] = s.table[s.who, p]
     for c in row(s.wide, s.who):
         s.wide[s.whom, c] = s.wide[s.who, c]
+    s.last = s.table[s.whom, s.where]
 
 
 @action
