@@ -91,8 +91,8 @@ class Emitter:
         return Words.of(self.layout)
 
     def word(self, number: int, at: str = "") -> str:
-        """A word, to be read; at: which one of an even field that begins with that word, whose number comes first in it,
-        so that `stains` knows it."""
+        """A word, to be read. at: which one of an even field that begins with that word, as a text that begins with its
+        number: `stains` looks for that."""
         return self.words.word(self.prefix if number in self.dirty else "w", at or number)
 
     def fail(self, condition: str, what: str, span: Span, *mend: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kvsan.checker.explore.design import find, scoped
-from kvsan.checker.explore.explore import Prepared, prepare
+from kvsan.checker.explore.explore import Prepared, explore, explore_plainly, prepare
 from kvsan.checker.explore.module import build
 from kvsan.checker.explore.packed import entries, pack, unpack
 from kvsan.checker.explore.path import successors
@@ -93,6 +93,28 @@ def test_steps_and_questions_are_those_of_the_interpreter(monkeypatch: pytest.Mo
         assert after == expected
     assert taken == {a.name for a in model.actions}
     assert [set(answers) for answers in zip(*seen, strict=True)] == [{True, False}] * len(sights)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("design", "changes", "depth"),
+    [
+        ("tail_copy", {"branches": "8", "blocks": "9"}, 2),
+        ("paged_cow", {"branches": "4", "blocks": "8"}, 3),
+        ("prefix_append_only", {"branches": "4", "blocks": "8"}, 4),
+        ("prefix_cow", {"branches": "3", "blocks": "6"}, 5),
+        ("speculative", {"branches": "4", "blocks": "8"}, 3),
+        ("transfers", {"branches": "4", "blocks": "6"}, 3),
+    ],
+)
+def test_our_designs_have_the_states_that_the_interpreter_finds(
+    design: str, changes: dict[str, str], depth: int
+) -> None:
+    prepared = made(design, changes)
+    assert prepared.model.layout.spread
+    found, plain = (search(prepared, Limits(depth=depth)) for search in (explore, explore_plainly))
+    for name in ("states", "levels", "actions", "judged", "fan", "verdict"):
+        assert getattr(found, name) == getattr(plain, name), name
 
 
 # --- the length of the text -------------------------------------------------------------------------------------------
