@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import prepare
-from kvsan.checker.explore.module import build
+from kvsan.checker.explore.module import build, compiled
 from kvsan.checker.explore.search import Search, search
 from kvsan.checker.export.promela import promela
 from kvsan.checker.export.subject import subject
@@ -122,3 +122,33 @@ def test_a_design_generated_at_random_is_searched_as_fast(tmp_path: Path) -> Non
         f"random design: {stored - 1:,} states, SPIN {theirs:.2f} s, ours {seconds:.2f} s, {theirs / seconds:.1f} times"
     )
     assert theirs / seconds >= 4
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+def cold(source: str, changes: dict[str, int]) -> float:
+    """The processor seconds from a loaded design to machine code that is in no cache."""
+    design = find(source)
+    begun = time.process_time()
+    compiled(prepare(design, scoped(design, {k: str(v) for k, v in changes.items()})).generated.source)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize(
+    ("source", "scopes"),
+    [
+        ("tail_copy", [{"branches": 6, "blocks": 8}, {"branches": 30, "blocks": 40}, {"branches": 100, "blocks": 100}]),
+        ("paged_cow", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
+        ("prefix_append_only", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
+        ("prefix_cow", [{"branches": 4, "blocks": 6}, {"branches": 8, "blocks": 12}]),
+        ("speculative", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
+        ("transfers", [{"branches": 4, "blocks": 6}, {"branches": 8, "blocks": 12}]),
+    ],
+)
+def test_compiling_does_not_grow_with_the_scope(source: str, scopes: list[dict[str, int]]) -> None:
+    cold(source, {})  # what is imported and read once
+    default, *wide = (min(cold(source, changes) for _ in range(2)) for changes in ({}, *scopes))
+    told = ", ".join(f"{at} {seconds:.1f} s" for at, seconds in zip(map(str, scopes), wide, strict=True))
+    print(f"{source}: compiled in {default:.1f} s, {told}")
+    assert max(wide) <= 1.6 * default
