@@ -32,7 +32,8 @@ Handler = Callable[[Any], Any]
 class Order:
     """`line` is set before each event; `breaches` fills up when the failures get a MARK, and is drained by the caller.
 
-    distrusted: rows whose length is known to be wrong. one_thread: no event names a thread.
+    distrusted: rows whose length is known to be wrong. one_thread: no event names a thread. unheard: line and channel
+    of the first await of what nobody has signalled.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Order:
     ) -> None:
         self.feed, self.failures, self.one_thread = feed, failures, one_thread
         self.line = 0
+        self.unheard: tuple[int, Hashable] | None = None
         self.state = feed.state
         self.clocks = Clocks(legacy, one_thread)
         self.judge = self.judging(feed, self.clocks, unreliable, distrusted, self._wake)
@@ -55,6 +57,7 @@ class Order:
         self.plain_write, self.plain_read = self.plain[ev.Write], self.plain[ev.Read]
         for kind in (ev.Write, ev.Read, ev.Copy, ev.Step):
             feed.handlers[kind] = self._first
+        feed.handlers[ev.Signal] = self.on_signal  # who awaits it later, has heard it
 
     def judging(self, *args: Any) -> Judge:
         """Who judges the accesses."""
@@ -188,7 +191,7 @@ class Order:
     def on_write(self, e: ev.Write) -> None:
         b = self.plain_write(e)
         op, thread, clocks = e.op, e.thread, self.clocks
-        point = self.fresh.get(op if thread is None else (thread, op))
+        point = self.fresh.get((op, e.stream, thread))
         if point is None:
             clocks.launch(thread, op, e.stream)
         elif point is not clocks.here:
@@ -203,7 +206,7 @@ class Order:
     def on_read(self, e: ev.Read) -> None:
         r = self.plain_read(e)
         op, thread, clocks = e.op, e.thread, self.clocks
-        point = self.fresh.get(op if thread is None else (thread, op))
+        point = self.fresh.get((op, e.stream, thread))
         if point is None:
             clocks.launch(thread, op, e.stream)
         elif point is not clocks.here:
@@ -266,6 +269,8 @@ class Order:
         self.clocks.signal(e.thread, e.channel)
 
     def on_await(self, e: ev.Await) -> None:
+        if self.unheard is None and e.channel not in self.clocks.channels:
+            self.unheard = self.line, e.channel
         self.clocks.await_(e.thread, e.channel)
 
 

@@ -20,13 +20,14 @@ APART = "no stream"
 class Clocks:
     """The timelines of one log. `launch` sets `here`, where the accesses of an event happen.
 
-    fresh: where the launch of an op is (by thread and op where a thread is named), as long as no thread has learned
-    anything of a stream: until then the id names that launch, whatever threads tell each other. waited: stream, thread
-    and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy: the
-    stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other. mixed:
-    events of some launch had accesses of others between them. spread: something may have been ordered behind a launch
-    before the log had shown all of it. doubtful: ids of ops that were running where events are missing: what they name
-    may be more of such an op, or a new one.
+    fresh: where the launch of an op is (by op, stream and thread, as events name them), as long as no thread has
+    learned anything of a stream: until then the id names that launch, whatever threads tell each other. waited: stream,
+    thread and their timelines of the latest launch, where the thread waited for it and did nothing else since. legacy:
+    the stream that joins all others, CUDA's legacy default, where there is one. one_thread: the log names no other.
+    mixed: events of some launch had accesses of others between them. spread: something may have been ordered behind a
+    launch before the log had shown all of it. doubtful: ids of ops that were running where events are missing: what
+    they name may be more of such an op, or a new one. elsewhere: an await of a channel that nobody has signalled hears
+    of all that was signalled, for another rank may have passed it on.
     """
 
     def __init__(self, legacy: Hashable | None = None, one_thread: bool = False) -> None:
@@ -47,6 +48,7 @@ class Clocks:
         self.here: Here = (0, 0, {})
         self.mixed = self.spread = False
         self.doubtful: frozenset[Hashable] = frozenset()
+        self.elsewhere = False
 
     # --- timelines ----------------------------------------------------------------------------------------------------
 
@@ -144,18 +146,18 @@ class Clocks:
                 host.learn(lane.number, lane.count, lane.known)
                 lane.heard = (host.number, host.version, host.count)  # and knows itself the rest of what the host knows
             return
-        running, name = self.ops.get(op), op if thread is None else (thread, op)
+        running, name = self.ops.get(op), (op, stream, thread)
         if running is None or running.done or host.known.get(running.point.number, 0) >= running.point.upto:
             lane = self._apart(host) if stream is None else self.stream(stream)
             self._enqueue(lane, host)
             lane.shared = True
-            running = self._keep(op, Op(Point(lane.number, lane.count, lane.known)))
+            running = self._keep(op, Op(Point(lane.number, lane.count, lane.known), stream))
             self.fresh[name] = self.here = (lane.number, lane.count, lane.known)
             if op in self.doubtful:
                 self.spread = True
         elif name in self.fresh:
             self.go_on(self.fresh[name])
-        else:  # since then a thread has learned something
+        else:  # since then a thread has learned something, or the event names another thread or stream
             number, upto, known = running.point
             self.fresh[name] = self.here = (number, upto, known)
             self.spread = True
@@ -266,7 +268,10 @@ class Clocks:
     def await_(self, thread: Hashable | None, channel: Hashable) -> None:
         host = self.thread(thread)
         self.waited = None
-        for point in self.channels.get(channel, ()):
+        heard = self.channels.get(channel)
+        if heard is None and self.elsewhere:
+            heard = [point for points in self.channels.values() for point in points]
+        for point in heard or ():
             host.learn(*point)
 
     def hand_over(self, thread: Hashable | None, block: int) -> None:

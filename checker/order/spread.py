@@ -49,7 +49,8 @@ class Spread:
     """What a survey found. begins, op, goes_on: the first launch that goes on too late, and where it does.
 
     behind: the accesses to be heard of behind the event of a line. begun: of each line that is heard of before, the
-    line of that event. kept: how many accesses there are. lost: the first one may have begun where events are missing.
+    line of that event. kept: how many accesses there are. lost: the first one may have begun where events are missing,
+    or names two streams, the other one in `torn`.
     """
 
     begins: int = 0
@@ -59,16 +60,17 @@ class Spread:
     begun: dict[int, int] = field(default_factory=dict)
     kept: int = 0
     lost: bool = False
+    torn: Hashable | None = None
 
     @property
     def full(self) -> bool:
         """There is more than can be kept, or than is known."""
         return self.lost or self.kept > LATE_MAX
 
-    def too_late(self, begins: int, op: object, goes_on: int) -> None:
+    def too_late(self, begins: int, op: object, goes_on: int, torn: Hashable | None = None) -> None:
         """What may have been ordered behind the launch comes before this line."""
         if not self.begins or begins < self.begins:
-            self.begins, self.op, self.goes_on = begins, str(op), goes_on
+            self.begins, self.op, self.goes_on, self.torn = begins, str(op), goes_on, torn
 
     def keep(self, begun: int, line: int, accesses: list[Late]) -> None:
         """What the event of a line accesses is heard of behind another event."""
@@ -84,6 +86,11 @@ class Spread:
             return (
                 f"the order of device work was judged before line {self.begins} alone: op {self.op} was running where "
                 "events are missing, and more of it or a new op comes there; give each launch an id of its own"
+            )
+        if self.torn is not None:
+            return (
+                f"the order of device work was judged before line {self.begins} alone: op {self.op}, launched there "
+                f"and still running, is on stream {self.torn} at line {self.goes_on}; give each launch an id of its own"
             )
         return (
             f"the order of device work was judged before line {self.begins} alone: op {self.op}, launched there, goes "
@@ -113,6 +120,9 @@ class Survey(Order):
             return
         launch = clocks.ops[e.op]
         launch.begins = launch.begins or line
+        if e.stream is not None and e.stream != launch.stream:
+            self.spread.lost = True
+            self.spread.too_late(launch.begins, e.op, line, e.stream)
         launch.apart |= clocks.mixed or clocks.spread
         if not launch.apart:
             launch.last = line

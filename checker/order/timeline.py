@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 Known = dict[int, int]
@@ -46,11 +47,14 @@ class Point(NamedTuple):
 
 
 class Op:
-    """A launch that may still run. begins, last, apart: what a survey notes: the lines of its first event and of the
-    last that no other access parts from that, and whether there was such an access since."""
+    """A launch that may still run, on the stream that its first event names.
 
-    __slots__ = ("apart", "begins", "done", "last", "point")
+    begins, last, apart: what a survey notes: the lines of its first event and of the last that no other access parts
+    from that, and whether there was such an access since.
+    """
 
-    def __init__(self, point: Point) -> None:
-        self.point, self.done = point, False
+    __slots__ = ("apart", "begins", "done", "last", "point", "stream")
+
+    def __init__(self, point: Point, stream: Hashable | None) -> None:
+        self.point, self.stream, self.done = point, stream, False
         self.begins, self.last, self.apart = 0, 0, False

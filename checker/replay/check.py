@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -89,6 +89,7 @@ class Check:
         self.events, self.last_line = 0, 1
         self.gaps: list[Gap] = []
         self.spread: Spread | None = None
+        self.passed_on: tuple[int, Hashable] | None = None
 
     def outcome(self) -> Outcome:
         header = self.log.header
@@ -100,10 +101,10 @@ class Check:
 
         one_thread = self.order and not names_threads(self.log)
 
-        def fresh(hears: Callable[..., Order] = Order) -> Replay:
-            return Replay(header, recorded, occurring, one_thread=one_thread, with_order=self.order, hears=hears)
+        def fresh(hears: Callable[..., Order] = Order, elsewhere: bool = False) -> Replay:
+            return Replay(header, recorded, occurring, None, one_thread, self.order, hears=hears, elsewhere=elsewhere)
 
-        again: Callable[[], Replay] = fresh
+        again: Callable[..., Replay] = fresh
         replay = fresh()
         for name in self.require:
             if name != "all":
@@ -115,11 +116,14 @@ class Check:
                     again = self._survey(fresh)
                     replay = again()
                     self._perform(replay)
+                if replay.awaits_others and any(f.violation.earlier for f in replay.findings):
+                    again = partial(again, elsewhere=True)
+                    replay = self._passed_on(replay, again())
         except KeyboardInterrupt:
             if not self.interruptible:
                 raise
             self.interrupted = True
-            if again is fresh and replay.misjudged:
+            if (again is fresh and replay.misjudged) or (replay.awaits_others and not replay.elsewhere):
                 replay.findings[:] = [f for f in replay.findings if f.told is None]
         replay.finish()
         self.gaps = replay.gaps
@@ -135,6 +139,14 @@ class Check:
         self._perform(fresh(partial(Survey, spread)))
         self.spread = spread if spread.full else None
         return partial(fresh, hearer(spread))
+
+    def _passed_on(self, alone: Replay, passed: Replay) -> Replay:
+        """What is told where other ranks pass on what was signalled; the other races may be none."""
+        self._perform(passed)
+        left = [races_of(replay) for replay in (alone, passed)]
+        if not left[0] <= left[1]:
+            self.passed_on = alone.awaits_others
+        return passed
 
     def _perform(self, replay: Replay) -> None:
         """All of the log, or up to where it shows that it has to be read in another way."""
@@ -220,6 +232,12 @@ class Check:
             reasons.append(f"the check was interrupted after line {self.last_line}")
         if self.spread is not None and self.spread.begins:
             reasons.append(self.spread.reason)
+        if self.passed_on is not None:
+            line, channel = self.passed_on
+            reasons.append(
+                f"accesses may be ordered through another rank: line {line} awaits channel {channel}, which "
+                "nobody signals before it in this rank's log; each rank's order is judged alone"
+            )
         if problem is not None:
             reasons.append(f"the log breaks off after line {self.last_line}: {problem.what}")
         wanted = replay.rules if "all" in self.require else self.require
@@ -266,6 +284,10 @@ class Check:
             reasons=("nothing was checked: the log's header cannot be read",),
             problem=problem,
         )
+
+
+def races_of(replay: Replay) -> set[tuple[str, int, str | None]]:
+    return {(f.violation.rule, f.violation.line, f.violation.block) for f in replay.findings if f.violation.earlier}
 
 
 def never(_: frozenset[str]) -> bool:

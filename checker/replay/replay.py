@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, cast  # rendered values of any sort
@@ -55,7 +55,8 @@ class Replay:
     """One pass over one log. `perform` performs its events; `findings` and `lints` collect what they broke.
 
     recorded / occurring: what the log can show, see `recorded.unknown_variables`. one_thread: no event names one.
-    with_order: the order of device work is judged, too, by what `hears` makes.
+    with_order: the order of device work is judged, too, by what `hears` makes. elsewhere: other ranks may pass on what
+    a thread signals, see `Clocks`.
     """
 
     def __init__(
@@ -67,8 +68,11 @@ class Replay:
         one_thread: bool = False,
         with_order: bool = True,
         hears: Callable[..., Order] = Order,
+        elsewhere: bool = False,
     ) -> None:
         self.one_thread, self.with_order, self.hears = one_thread, with_order, hears
+        self.elsewhere = elsewhere
+        self.unheard: tuple[int, Hashable] | None = None
         self.header, self.spec = header, spec or ownership()
         self.discipline = DISCIPLINES[header.discipline]
         self.silenced = unknown_variables(recorded, occurring, header.complete is not None)
@@ -100,6 +104,7 @@ class Replay:
         self.order = self.hears(
             self.feed, self.header.legacy_stream, self.failures, unreliable, self.bad_lengths, self.one_thread
         )
+        self.order.clocks.elsewhere = self.elsewhere
         if not self.with_order:
             self.handlers.update(self.order.plain)
         if unknown_past:
@@ -111,9 +116,15 @@ class Replay:
         self._tally()
         self.was_spread |= self.order.too_early
         self.was_mixed |= self.order.clocks.mixed
+        self.unheard = self.unheard or self.order.unheard
         running = self.order.clocks.running()
         self._begin(unknown_past=True)
         self.order.clocks.doubtful = running
+
+    @property
+    def awaits_others(self) -> tuple[int, Hashable] | None:
+        """Line and channel of the first await that only another rank can have signalled, where ranks are told apart."""
+        return None if self.header.rank is None else self.unheard or self.order.unheard
 
     @property
     def misjudged(self) -> bool:

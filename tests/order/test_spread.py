@@ -214,6 +214,24 @@ def test_a_check_that_is_interrupted_before_it_knows_tells_no_race() -> None:
     assert (told.verdict, told.violations, told.interrupted) == ("UNKNOWN", (), True)
 
 
+def test_an_op_on_two_streams_at_once_is_not_judged() -> None:
+    race = [*BLOCKS, write("x", 1), write("y", 1, "t")]
+    for before, line, rules in (([], 5, []), (race[3:], 7, ["accesses_ordered"])):
+        told = check([HEADER, *BLOCKS, *before, write("a", 2), write("a", 3, "t"), write("c", 3, "s")])
+        assert [v.rule for v in told.violations] == rules
+        assert told.reasons == (
+            f"the order of device work was judged before line {line} alone: op a, launched there and still running, "
+            f"is on stream t at line {line + 1}; give each launch an id of its own",
+        )
+
+
+def test_an_event_that_leaves_out_the_stream_of_its_op_goes_on_with_it() -> None:
+    more = {key: value for key, value in write("a", 2).items() if key != "stream"}
+    assert check([HEADER, *BLOCKS, write("a", 1), more, write("b", 2)]).verdict == "HOLDS"
+    told = check([HEADER, *BLOCKS, write("a", 1), more, write("b", 2, "t")])
+    assert [(v.rule, v.line) for v in told.violations] == [("accesses_ordered", 7)]
+
+
 def test_a_log_is_left_where_it_shows_that_it_has_to_be_read_again() -> None:
     seen: list[int] = []
     log = [HEADER, *SPREAD, *[{"ev": "signal", "channel": "c"}] * 12_000]
