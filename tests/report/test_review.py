@@ -177,6 +177,13 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     assert "The sizes of the proof never enable rest" in told
     assert "Rules that no step of these scopes is judged by: `clean`." in told
     before = markdown(document(material)).split("What is not covered")[-1]
+    assert "](#mutant-forgets) | nothing |  | default |" in markdown(document(other))
+    assert "No `view_intact` is judged" in told
+    seen = replace(found, judged={"view_intact": found.states})
+    assert "- Contents are ghosts" in markdown(document(replace(material, scopes=((name, seen),))))
+    blind = replace(material, scopes=((name, replace(found, witnesses=dict.fromkeys(found.witnesses))),))
+    unseen = "What the design says it can do, and no scope shows: can_"
+    assert unseen in markdown(document(blind)).replace("\\", "") and unseen not in before.replace("\\", "")
     assert "ended early" not in before and "not caught" not in before and "judged by" not in before
 
 

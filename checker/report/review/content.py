@@ -71,7 +71,10 @@ def _gaps(m: Material) -> Iterator[str]:
     if not m.mutants:
         yield m.no_mutants
     yield from _unproved(m)
-    yield "Contents are ghosts: no key and no value is modelled, only for which branch and place a slot is right."
+    if m.judged.get("view_intact"):
+        yield "Contents are ghosts: no key and no value is modelled, only for which branch and place a slot is right."
+    else:
+        yield "No `view_intact` is judged: no ghost contents show that each branch reads what it is meant to read."
     yield "One cache group; blocks of one size."
     yield "An engine may do what its design does not say: `kvsan check` on its recorded logs answers that."
 
@@ -88,6 +91,10 @@ def _unexplored(m: Material) -> Iterator[str]:
     idle = [s.name for s in m.design.spec.of_kind("action") if s.name not in taken]
     if idle:
         yield f"Steps that no scope enables: {', '.join(idle)}."
+    seen = {name for _, found in m.scopes for name, depth in found.witnesses.items() if depth is not None}
+    unseen = [s.name for s in m.design.spec.of_kind("witness") if s.name not in seen]
+    if unseen:
+        yield f"What the design says it can do, and no scope shows: {', '.join(unseen)}."
     unjudged = [n for n, r in m.design.spec.rules.items() if r.kind != "lint" and not judged.get(n)]
     if unjudged:
         yield f"Rules that no step of these scopes is judged by: {', '.join(f'`{n}`' for n in unjudged)}."

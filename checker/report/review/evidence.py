@@ -45,7 +45,7 @@ def explored(m: Material) -> Iterator[Block]:
             if depth is not None:
                 seen[name].append(f"{scope} at depth {depth}")
     if seen:
-        yield Paragraph("The design can do its job:")
+        yield Paragraph("What the design can do, and how soon that was first seen:")
         yield Items(tuple((f"`{name}`", ", ".join(at) or "never seen") for name, at in seen.items()))
 
 
@@ -105,7 +105,7 @@ def mutants(m: Material) -> Iterator[Block]:
         return
     yield Paragraph("Each is one decision of the design taken wrong, and the shortest way from the start to a breach.")
     rows = [
-        (f"`{s.caught.name}`", f"`{s.caught.rule}`" if s.caught.rule else "nothing", str(s.caught.steps),
+        (f"`{s.caught.name}`", f"`{s.caught.rule}`" if s.caught.rule else "nothing", str(s.caught.steps or ""),
          s.caught.scope, _note(s))
         for s in m.mutants
     ]  # fmt: skip
