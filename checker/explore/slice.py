@@ -9,7 +9,7 @@ steps (`simulate`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kvsan.checker.explore.rest import at_rest, settled
@@ -86,9 +86,20 @@ def _needed(parts: Parts) -> frozenset[str]:
     for step in parts.all():
         for expr in (*step.guard, *(() if step.value is None else (step.value,))):
             needed |= _variables(expr)
+    return _closed(needed, parts.actions)
+
+
+def sources(step: ir.Step, names: Iterable[str]) -> frozenset[str]:
+    """The variables on which these depend after a step that breaks no rule, through its stores and what decides
+    them."""
+    free = _asked(step, frozenset())
+    return _closed({*names, *(v for expr in free.guard for v in _variables(expr))}, (free,))
+
+
+def _closed(needed: set[str], actions: Iterable[ir.Step]) -> frozenset[str]:
     while True:
         more = set(needed)
-        for action in parts.actions:
+        for action in actions:
             for name in _used(action, frozenset(needed)):
                 if name.startswith("."):
                     more.add(name[1:])

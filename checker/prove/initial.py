@@ -1,30 +1,103 @@
 """The start states: every fact holds in them, for any number of blocks and branches.
 
-An initial step names a few members and leaves all others alike, at their defaults (blocks and branches are scalarsets).
-A fact speaks of a few members at once. So it holds of every scope when it holds of one that has, beside those which the
-initial step touches, as many more as the fact names: a member more would be one more of the untouched.
+An initial step names a few members and leaves all others alike (blocks and branches are scalarsets). A fact speaks of a
+few members at once. So it holds of every scope when it holds of one that has, beside those which the initial step
+touches, as many more as the fact names: a member more would be one more of the untouched.
+
+That is looked at, not believed: an initial step may count members (`free`), or go through them until it has enough.
+With one member more it must leave the new one like the last, and all else as it was, as far as the facts depend on it.
+Then its loops have come to a turn that changes nothing but the member it is about, and every further turn is like it.
+Where it does not, no other number of members is shown. What would fool this: a loop that counts, and a second one that
+takes the count back before anybody looks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
-from kvsan.checker.prove.system import System
+from kvsan.checker.explore.design import scoped
+from kvsan.checker.explore.model import Start, starts
+from kvsan.checker.explore.slice import sources
+from kvsan.checker.prove.system import OPEN_SORTS, System
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value, default, value
 from kvsan.spec.lang.symbolic import Guarded, Sizes, predicate, size_of
 
 Fact = ir.Step
+Cells = dict[tuple[int, ...], Value]
 
 
 def broken_at_start(system: System) -> list[tuple[str, str]]:
-    """The facts that a start state breaks, with the initial step."""
-    found = []
-    for start in system.begun:
-        for fact in system.facts.all():
-            if not holds_in(fact, system.variables, system.base.sizes, start.state):
-                found.append((fact.name, start.step))
-    return found
+    """The facts that a start state breaks, with the initial step: where the proof begins, and in its scope."""
+    found = dict[tuple[str, str], None]()
+    asked = () if system.events else starts(system.design.spec, system.scoped)
+    for begun, sizes in ((system.begun, system.base.sizes), (asked, system.scoped.sizes)):
+        for start, fact in product(begun, system.facts.all()):
+            if not holds_in(fact, system.variables, sizes, start.state):
+                found[fact.name, start.step] = None
+    return list(found)
+
+
+# --- a member more ----------------------------------------------------------------------------------------------------
+
+
+def varying(system: System, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The variables on which these depend at a start, and which it leaves otherwise where there is a member more, each
+    with the initial step."""
+    if system.events:
+        return []
+    found, wanted = dict[tuple[str, str], None](), tuple(names)
+    for sort, setting in OPEN_SORTS.items():
+        if not system.base.sizes.sorts.get(sort):
+            continue
+        number, last = system.base.settings.get(setting), system.base.sizes.sorts[sort]
+        if number != last:  # no setting says how many there are
+            return [(name, start.step) for start in system.begun for name in wanted]
+        for small, big in zip(*(_with(system, setting, last + more) for more in (1, 2)), strict=True):
+            for name in sorted(sources(system.design.spec.steps[small.step], wanted)):
+                v, cells = system.variables[name], (small.state.get(name, {}), big.state.get(name, {}))
+                if not v.const and not _alike(v, *cells, ir.SortType(sort), last):
+                    found[name, small.step] = None
+    return list(found)
+
+
+def _with(system: System, setting: str, number: int) -> tuple[Start, ...]:
+    """The starts with so many members."""
+    changed = {name: str(given) for name, given in {**system.base.settings, setting: number}.items()}
+    return starts(system.design.spec, scoped(system.design, changed))
+
+
+def _alike(v: ir.Variable, small: Cells, big: Cells, sort: ir.SortType, last: int) -> bool:
+    """Whether the member behind the last is like the last, and all else the same."""
+    new, absent = last + 1, default(v.value)
+
+    def swapped(index: tuple[int, ...], member: int, by: int) -> tuple[int, ...]:
+        return tuple(by if k == sort and i == member else i for k, i in zip(v.keys, index, strict=True))
+
+    for index in {*big, *small, *(swapped(i, last, new) for i in small)}:
+        of_sort = {i for k, i in zip(v.keys, index, strict=True) if k == sort}
+        if {last, new} <= of_sort:
+            continue  # of the two together nothing is said: a fact that names both has members of its own for it
+        was, now = small.get(swapped(index, new, last), absent), big.get(index, absent)
+        if now != was and not _like(v.value, was, now, sort, last):
+            return False
+    return True
+
+
+def _like(type_: ir.Type, was: Value, now: Value, sort: ir.SortType, last: int) -> bool:
+    """Whether the values differ in the new member alone, which is there where the last is."""
+    match type_:
+        case ir.SetType(element) if element == sort:
+            assert isinstance(was, frozenset) and isinstance(now, frozenset)
+            return now - {last + 1} == was and (last + 1 in now) == (last in was)
+        case ir.SortType() | ir.OptionType(ir.SortType()):
+            return (type_.inner if isinstance(type_, ir.OptionType) else type_) == sort and (was, now) == (
+                last,
+                last + 1,
+            )
+        case _:
+            return False
 
 
 def holds_in(fact: Fact, variables: dict[str, ir.Variable], sizes: Sizes, state: Plain) -> bool:

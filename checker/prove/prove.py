@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from multiprocessing import get_all_start_methods, get_context
 
 from kvsan.checker.prove import counts
-from kvsan.checker.prove.induction import Result, induction
-from kvsan.checker.prove.initial import broken_at_start
+from kvsan.checker.prove.induction import Result, induction, reads_of
+from kvsan.checker.prove.initial import broken_at_start, varying
 from kvsan.checker.prove.reach import Reached, reach, steps_to
 from kvsan.checker.prove.system import SPEND, System
 from kvsan.spec.lang import ir
@@ -21,7 +21,8 @@ from kvsan.spec.lang.symbolic import Entangled
 class Proof:
     """What was shown of a design.
 
-    results: every rule and fact at every action. start: facts that a start state breaks, with the initial step. never:
+    results: every rule and fact at every action. start: facts that a start state breaks, with the initial step.
+    varying: what a start leaves otherwise where there are more members, so that it stands for no other number. never:
     actions that these sizes never enable. lemmas: what the counters rest on. reached: what the explorer says of the
     steps that failed. left: actions that were not tried, and why.
     """
@@ -29,6 +30,7 @@ class Proof:
     system: System
     results: list[Result] = field(default_factory=list)
     start: list[tuple[str, str]] = field(default_factory=list)
+    varying: list[tuple[str, str]] = field(default_factory=list)
     never: list[str] = field(default_factory=list)
     lemmas: tuple[str, ...] = ()
     reached: Reached | None = None
@@ -43,7 +45,7 @@ class Proof:
     def verdict(self) -> str:
         if self.start or (self.reached is not None and self.reached.broken):
             return "VIOLATED"
-        good = all(r.status in ("proved", "untouched") for r in self.results) and not self.left
+        good = all(r.status in ("proved", "untouched") for r in self.results) and not self.left and not self.varying
         return "HOLDS" if good else "UNKNOWN"
 
 
@@ -117,7 +119,8 @@ def prove(
     Raises BadDesign.
     """
     begun = time.perf_counter()
-    proof = Proof(system, start=broken_at_start(system))
+    read = dict.fromkeys(name for fact in system.facts.all() for name in sorted(reads_of(fact)))
+    proof = Proof(system, start=broken_at_start(system), varying=varying(system, read))
     proof.lemmas = tuple(
         dict.fromkeys(lemma for c in system.facts.counted for lemma in counts.rests_on(counts.counter(c), system.sizes))
     )

@@ -28,6 +28,7 @@ from kvsan.checker.explore.slice import Parts, sliced
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.induction import reads_of
+from kvsan.checker.prove.initial import varying
 from kvsan.checker.prove.spacer import spacer
 from kvsan.checker.prove.stands import Invariant, conjuncts, stands
 from kvsan.checker.prove.step import facts, step_terms
@@ -47,7 +48,8 @@ class Opinion:
 
     status: proved (and the invariant stood a plain check), broken, or unknown. by: `Spacer`, or `enumeration` of what
     the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that lead there, each
-    once, first to last. left: a finer abstraction was asked too, and gave no answer.
+    once, first to last. left: a finer abstraction was asked too, and gave no answer. varying: what it sees and a start
+    leaves otherwise where there are more members, so that the proof is of no other number: the status is unknown then.
     """
 
     rule: str
@@ -57,6 +59,7 @@ class Opinion:
     trace: tuple[str, ...] = ()
     clauses: int = 0
     left: bool = False
+    varying: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -94,11 +97,13 @@ def _opinion(system: System, rule: str, until: float, real: Callable[[str], bool
     tries = [(_by_spacer, level) for level in levels if not level.wide]
     tries.append((_by_enumeration, levels[-1]))  # what a coarser one reaches beside is more to enumerate
     for ask, level in tries:
-        if found.status == "proved" or (found.status == "broken" and real(rule)):
+        if found.status == "proved" or found.varying or (found.status == "broken" and real(rule)):
             break
         abstraction, clauses = clauses_of(system, rule, level)
         answer = ask(system, abstraction, clauses, until) if time.monotonic() < until else None
         found = replace(found, left=True) if answer is None else replace(answer, rule=rule, clauses=len(clauses))
+        if found.status == "proved" and (names := varying(system, [p.variable.name for p in abstraction.parts])):
+            found = replace(found, status="unknown", varying=tuple(dict.fromkeys(name for name, _ in names)))
     return replace(found, seconds=time.monotonic() - begun)
 
 

@@ -93,7 +93,10 @@ def _lines(second: Second, replay: str) -> Iterator[str]:
         yield ""
         by = f" by {o.by}" if o.by else ""
         yield f"  {o.rule}  {second.status(o)}{by}  {o.seconds:.2f} s, {o.clauses} clauses"
-        if o.status == "proved":
+        if o.varying:
+            names = ", ".join(o.varying)
+            yield f"    of one number of members alone: with more, the start leaves {names} otherwise"
+        if o.status == "proved" or o.varying:
             yield "    its invariant, which a plain solver finds inductive:"
         yield from (f"      {part}" for part in o.invariant)
         if o.status == "broken":

@@ -32,6 +32,7 @@ def as_object(proof: Proof) -> dict[str, Any]:
         "fixed": fixed(proof),
         "rests_on": list(proof.lemmas),
         "initial": [{"fact": fact, "step": step} for fact, step in proof.start],
+        "initial_varies": [{"variable": name, "step": step} for name, step in proof.varying],
         "never_enabled": proof.never,
         "left": proof.left,
         "results": [result_object(proof, r) for r in proof.results],
@@ -108,9 +109,7 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
     for fact, step in proof.start:
         yield f"  {fact} is false at the start, after {step}"
     if not proof.start:
-        scope = proof.system.base.settings
-        sizes = ", ".join(f"{scope[n]} {n}" for n in ("branches", "blocks") if n in scope)
-        yield f"  start         every fact holds; seen with {sizes}, which stand for any number"
+        yield f"  start         every fact holds; {_seen(proof)}"
     if proof.lemmas:
         counted = ", ".join(c.name.removesuffix("_counted") for c in proof.system.facts.counted)
         yield f"  rests on      the lemmas {' and '.join(proof.lemmas)} for what is counted: {counted}"
@@ -126,6 +125,16 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
     yield _verdict(proof)
     if proof.verdict != "HOLDS":
         yield f"  replay        {replay}"
+
+
+def _seen(proof: Proof) -> str:
+    """How far the start is known."""
+    scope = proof.system.base.settings
+    sizes = ", ".join(f"{scope[n]} {n}" for n in ("branches", "blocks") if n in scope)
+    if proof.varying:
+        names = ", ".join(dict.fromkeys(name for name, _ in proof.varying))
+        return f"seen with {sizes or 'one number of members'}, and with more it leaves {names} otherwise"
+    return f"seen with {sizes}, which stand for any number" if sizes else "it has no blocks and no branches"
 
 
 def _table(proof: Proof) -> Iterator[str]:
@@ -192,4 +201,5 @@ def _verdict(proof: Proof) -> str:
             broken = list(proof.reached.broken) if proof.reached else []
             return f"VIOLATED: {', '.join(broken or [fact for fact, _ in proof.start])}"
         case _:
-            return f"UNKNOWN: not proved: {', '.join([*bad, *(f'everything at {a}' for a in proof.left)])}"
+            more = ["the start for any number"] if proof.varying else []
+            return f"UNKNOWN: not proved: {', '.join([*more, *bad, *(f'everything at {a}' for a in proof.left)])}"

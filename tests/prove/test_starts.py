@@ -1,0 +1,109 @@
+"""A start stands for every number of blocks only where one more is left like the last, and all else as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("z3")
+
+from attempts import design
+from kvsan.checker.prove.initial import varying
+from kvsan.checker.prove.prove import Proof, prove
+from kvsan.checker.prove.second import opinions
+from kvsan.checker.prove.system import System, system, with_facts
+from kvsan.checker.report.opinion import Second
+from kvsan.checker.report.opinion import as_text as as_opinion
+from kvsan.checker.report.proof import as_text
+
+FEW = '''"""Blocks are taken and never come back."""
+
+from kvsan.spec.designs.start import fill_pool
+from kvsan.spec.lang.surface import Const, Set, action, initial, invariant, members, only, require
+from kvsan.spec.ownership.blocks import alloc
+from kvsan.spec.ownership.state import Block, Branch, Ownership, Tokens
+
+SETTINGS = {"branches": 1, "blocks": 6, "block_size": 1, "positions": 1, "enough": 3}
+
+
+class Few(Ownership):
+    """apart: blocks that are not handed out."""
+
+    enough: Const[Tokens]
+    apart: Set[Block]
+
+
+@initial
+def all_free(s: Few) -> None:
+    """Every block is free, and some are set apart."""
+    fill_pool(s)
+    for b in members(Block, s):
+        APART
+
+
+@action
+def grab(s: Few, r: Branch, b: Block) -> None:
+    """A branch takes a block."""
+    require(not s.held[b] and b not in s.apart and s.enough > 0)
+
+    alloc(s, b, r)
+
+
+@invariant
+def few_are_so(s: Few) -> bool:
+    """Blocks are so.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+    return all(FACT for b in members(Block, s))
+'''
+APART, NOT_ALL = "s.apart = s.apart | only(b)", "if s.enough > 1:\n            s.apart = s.apart | only(b)"
+
+
+def of(folder: Path, apart: str, fact: str) -> System:
+    path = folder / "few.py"
+    path.write_text(FEW.replace("APART", apart).replace("FACT", fact))
+    return system(with_facts(str(path)))
+
+
+def proof(folder: Path, apart: str, fact: str) -> Proof:
+    return prove(of(folder, apart, fact), explore=False)
+
+
+@pytest.mark.parametrize(
+    ("apart", "fact", "verdict", "names"),
+    [
+        (APART, "b in s.apart or s.enough > 0", "HOLDS", set()),
+        (NOT_ALL, "b in s.apart or s.enough < 2", "HOLDS", set()),
+        # three are free with three blocks, of which the proof begins, and six in the scope
+        (APART, "s.free[s.pool_of[b]] <= 3", "VIOLATED", {"free"}),
+        (APART, "s.free[s.pool_of[b]] <= 6", "UNKNOWN", {"free"}),
+        # what decides how many are set apart counts too: a fourth block is not
+        ("if s.free[s.pool_of[b]] < 9:\n            s.apart = s.apart | only(b)", "b in s.apart", "UNKNOWN", {"free"}),
+    ],
+)
+def test_a_start_that_counts_blocks_stands_for_no_other_number(
+    apart: str, fact: str, verdict: str, names: set[str], tmp_path: Path
+) -> None:
+    found = proof(tmp_path, apart, fact)
+    assert (found.verdict, {name for name, _ in found.varying}) == (verdict, names)
+    if verdict == "UNKNOWN":
+        said = as_text(found, "")
+        assert "and with more it leaves free otherwise\n" in said
+        assert "UNKNOWN: not proved: the start for any number\n" in said
+
+
+def test_an_invariant_of_the_abstraction_is_of_one_number_too(tmp_path: Path) -> None:
+    made = of(tmp_path, "if s.free[s.pool_of[b]] < 9:\n            s.apart = s.apart | only(b)", "True or s.held[b]")
+    found = tuple(opinions(made, ("alloc_from_free",)))
+    assert [(o.status, o.varying) for o in found] == [("unknown", ("free",))]
+    assert "with more, the start leaves free otherwise\n" in as_opinion(Second(made, found), "")
+
+
+def test_the_start_of_the_reference_machine_varies_in_the_free_blocks_alone() -> None:
+    made = system(design("tail_copy"))
+    assert {v for v, _ in varying(made, made.variables)} == {"free"}
