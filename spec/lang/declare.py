@@ -32,6 +32,8 @@ def declare(world: World, state: str | None) -> None:
         for node in module.tree.body:
             if isinstance(node, ast.FunctionDef):
                 _function(world, module, node)
+            elif not (isinstance(node, ast.ClassDef) and node.name in world.states):
+                _hidden(world, module, node)
     world.report.raise_if_first()
 
 
@@ -165,8 +167,10 @@ def _state_body(world: World, module: Module, node: ast.ClassDef) -> None:
 
 def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
     words = [surface_word(world, module, d) for d in node.decorator_list]
+    unknown = False
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Name) and decorator.id not in module.names:
+            unknown = True
             close = nearest(decorator.id, [*STEP_KINDS, *RULE_KINDS])
             world.report.add(
                 "unknown-decorator",
@@ -177,7 +181,8 @@ def _function(world: World, module: Module, node: ast.FunctionDef) -> None:
             )
     kinds = [w for w in words if w in STEP_KINDS or w in RULE_KINDS]
     if not kinds:
-        _unmarked(world, module, node)
+        if not unknown:
+            _unmarked(world, module, node)
         return
     if len(words) > 1:
         world.report.add(
@@ -218,20 +223,41 @@ def _twice(world: World, module: Module, node: ast.FunctionDef, taken: Head | ir
 
 def _unmarked(world: World, module: Module, node: ast.FunctionDef) -> None:
     """A function of the state without a decorator would be passed over, and a design without its step holds easily."""
-    first = node.args.args[0].annotation if node.args.args else None
-    if not node.decorator_list and isinstance(first, ast.Name) and first.id in world.states:
+    if _is_of_state(world, node):
+        other = " of the language" if node.decorator_list else ""
         world.report.add(
             "no-decorator",
-            f"`{node.name}` is a function of the state without a decorator, so it would never be a step",
+            f"`{node.name}` is a function of the state without a decorator{other}, so it would never be a step",
             name_span(module, node),
             "exactly one of " + ", ".join([*STEP_KINDS, *RULE_KINDS]),
             "write @action above a step, @helper above what steps call",
         )
 
 
-def name_span(module: Module, node: ast.FunctionDef) -> Span:
+def _hidden(world: World, module: Module, node: ast.stmt) -> None:
+    """So would one that is `async`, or stands under an `if` or in a class: which steps there are is read, not run."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and _is_of_state(world, inner):
+            world.report.add(
+                "hidden-step",
+                f"`{inner.name}` is a function of the state that is no plain function of its module",
+                name_span(module, inner),
+                f"def {inner.name}(...) at the left margin",
+                "move it out, and let a Const decide whether it may happen",
+            )
+
+
+def _is_of_state(world: World, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    match node.args.args[0].annotation if node.args.args else None:
+        case ast.Name(name) | ast.Constant(str(name)):
+            return name in world.states
+        case _:
+            return False
+
+
+def name_span(module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Span:
     """The span of the name in `def name(...)`."""
-    start = node.col_offset + len("def ")
+    start = node.col_offset + len("def " if isinstance(node, ast.FunctionDef) else "async def ")
     return Span(str(module.path), node.lineno, start, node.lineno, start + len(node.name))
 
 
@@ -315,7 +341,34 @@ def _head(world: World, module: Module, node: ast.FunctionDef, kind: str) -> Non
         world.report.add(
             "bad-result", f"{kind} `{node.name}` returns a value", span, "-> None", "move the expression to a helper"
         )
+    for p in params:
+        _check_parameter(world, node.name, kind, p)
     world.heads[node.name] = Head(node.name, kind, params, result, state_param, module, node)
+
+
+def _check_parameter(world: World, step: str, kind: str, p: ir.Param) -> None:
+    """An action is taken for every value of its parameters; what holds of a state, and a start, has none."""
+    if kind in ("invariant", "witness", "initial"):
+        world.report.add(
+            "bad-parameter",
+            f"`{p.name}`: the {kind}{' step' * (kind == 'initial')} `{step}` takes the state and nothing else",
+            p.span,
+            f"{step}(s)",
+            f"name a member, {p.type}(0)"
+            if kind == "initial"
+            else f"all(... for {p.name} in members({p.type}, s)), or any(...)",
+        )
+    finite = (ir.SortType, ir.ChoiceType, ir.BoolType, ir.BadType)
+    inner = p.type.inner if isinstance(p.type, ir.OptionType) else p.type
+    ranged = isinstance(inner, ir.NatType) and inner.parameter is not None
+    if kind == "action" and not (ranged or isinstance(inner, finite)):
+        world.report.add(
+            "endless-parameter",
+            f"`{p.name}` of the action `{step}` is {p.type}: an action is tried for every value of its parameters",
+            p.span,
+            "a Sort, a Choice, bool, or a range, each possibly `| None`",
+            'a range is Annotated[int, UpTo("name")]' if isinstance(inner, ir.NatType) else "",
+        )
 
 
 def _state_param(world: World, module: Module, node: ast.FunctionDef) -> tuple[str, list[ast.arg]]:
