@@ -59,7 +59,8 @@ class _Promela:
         for choice in subject.design.spec.choices.values():
             for n, name in enumerate(choice.names):
                 self.choices[choice.name, n] = self.taken.new(name)
-        self.locals: dict[str, None] = {}
+        self.locals: dict[str, str] = {}
+        self.parameters = {p.name for a in model.actions for p in a.params}
 
     def text(self) -> str:
         model = self.subject.model
@@ -100,13 +101,16 @@ class _Promela:
 
     def _hidden(self) -> str:
         lines = [f"hidden byte breaks_{rule};" for rule in self.broken]
-        lines += [f"hidden int {name};" for name in self.locals]
+        lines += [f"hidden int {name};" for name in self.locals.values()]
         return "\n".join(lines) + "\n"
 
     def _local(self, name: str) -> str:
-        own = name if name.endswith("_") else f"{name}_"
-        self.locals[own] = None
-        return own
+        if name not in self.locals:
+            wanted = f"{name}_"
+            while wanted in self.parameters:  # an inline step writes what a parameter stands for in its place
+                wanted += "_"
+            self.locals[name] = self.taken.new(wanted)
+        return self.locals[name]
 
     def _expressions(self, stem: str, taken: Names) -> Expressions:
         return Expressions(self.cells, self.choices, self.sizes, taken, stem)
