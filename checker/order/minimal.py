@@ -20,7 +20,7 @@ Name = tuple[str, object]
 class Minimal:
     """Makes lines fewer as long as they are the same, but for those that `stay`. begins: where their launches begin."""
 
-    def __init__(self, same: Callable[[Lines], bool], stay: Set[int | None], begins: Set[int | None]) -> None:
+    def __init__(self, same: Callable[[Lines], bool], stay: Set[int], begins: Set[int]) -> None:
         self.judge, self.stay, self.first = same, stay, stay | begins
         self.trials = self.effort = 0
 

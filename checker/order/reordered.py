@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
+from typing import Any  # the parts of a step
 
 from kvsan.checker.replay.again import block_and_pool
 from kvsan.checker.replay.outcome import Violation
@@ -46,7 +47,7 @@ class Cut:
     """Events that can be there, with their lines, each with the launch that it is about, and the two accesses' lines.
 
     last: the earlier access comes last, for its thread makes it or waits for it. within: both are of one launch.
-    mid_run: there were other events before. broken: rules that the log breaks up to there, each with its line.
+    mid_run: there were other events before. broken: rules that the log breaks without a race, each with its line.
     """
 
     later: int
@@ -73,17 +74,16 @@ class Cut:
     @property
     def behind(self) -> list[Hashable]:
         """The names of the launches that run behind the later access, once `lines` has told them."""
-        found = {launch.name: launch.first for _, _, launch in self.kept if launch is not None and launch.behind}
-        return [] if self.within else sorted(found, key=found.__getitem__)
+        return [*dict.fromkeys(launch.name for _, _, launch in self.kept if launch is not None and launch.behind)]
 
     @cached_property
     def _firsts(self) -> dict[int, int]:
         """Of each line that is part of a launch, the line where that begins."""
         return {line: launch.first for line, _, launch in self.kept if launch is not None}
 
-    def begins(self, line: int | None) -> int | None:
+    def begins(self, line: int) -> int:
         """The line where the launch of an event begins, if it is part of one."""
-        return line if line is None else self._firsts.get(line, line)
+        return self._firsts.get(line, line)
 
     def in_place(self, lines: Sequence[Line]) -> bool:
         """No launch comes behind an access that it was before, for want of its first events."""
@@ -99,9 +99,9 @@ class Cut:
             yield lines
             return
         late, early = (next(event for line, event in lines if line == at) for at in pair)
-        needed = {*pair, *(map(self.begins, pair) if not self.within else ())}
+        needed = {*pair} if self.within else {*pair, self.begins(self.later), self.begins(self.earlier)}
         alone = [one for one in lines if one[0] in needed or not isinstance(one[1], Access)]
-        for first, second in chain([(early, late)], few(early, late, block)):
+        for first, second in chain([(early, late)], product(parts(early, block), parts(late, block))):
             for some in (lines, alone)[self.within :]:
                 yield self._turned(some, first, second)
 
@@ -119,33 +119,22 @@ class Cut:
         return [one for one in turned if one[0] != self.earlier] + [(self.earlier or 0, early)]
 
 
-def few(early: ev.Event, late: ev.Event, block: str | None) -> Iterator[tuple[ev.Event, ev.Event]]:
-    """The two accesses with less of what they do beside touching the block, then with one part of that each."""
+def parts(event: ev.Event, block: str | None) -> Iterator[ev.Event]:
+    """What an access does to a block, without what else it does: of a step, each copy, write or read alone."""
     number = int(block_and_pool(block or "")[0])
-    yield less(early, number), less(late, number)
-    for first, second in product(parts(less(early, number)), parts(less(late, number))):
-        if early is not late or first != second:
-            yield first, second
-
-
-def less(event: ev.Event, block: int) -> ev.Event:
-    """An access, without what it does to other blocks."""
-    if isinstance(event, ev.Write | ev.Read) and isinstance(event.block, tuple) and block in event.block:
-        return structs.replace(event, block=block)
-    if isinstance(event, ev.Step):
-        copies = tuple(copy for copy in event.copies if block in copy[:2])
-        return structs.replace(event, copies=copies, writes=tuple(w for w in event.writes if w[1] == block))
-    return event
-
-
-def parts(event: ev.Event) -> Iterator[ev.Event]:
-    """The copies, writes and reads of a step, each alone."""
-    if not isinstance(event, ev.Step):
+    if isinstance(event, ev.Write | ev.Read) and isinstance(event.block, tuple):
+        yield structs.replace(event, block=number)
+    elif isinstance(event, ev.Step):
+        touches: dict[str, Sequence[Any]] = {
+            "copies": [copy for copy in event.copies if number in copy[:2]],
+            "writes": [write for write in event.writes if write[1] == number],
+            "reads": event.reads,
+        }
+        for name, every in touches.items():
+            for part in every:
+                yield structs.replace(event, **{**dict.fromkeys(touches, ()), name: (part,)})
+    else:
         yield event
-        return
-    for name in ("copies", "writes", "reads"):
-        for part in getattr(event, name):
-            yield structs.replace(event, **{"copies": (), "writes": (), "reads": (), name: (part,)})
 
 
 def possible_first(log: Log, found: Violation, fresh: Callable[[], Replay]) -> Cut:
@@ -156,7 +145,9 @@ def possible_first(log: Log, found: Violation, fresh: Callable[[], Replay]) -> C
     if reading.late:
         reading = Reading(found, first, fresh(), reading.place)
         reading.read(log)
-    reading.cut.broken = {(f.violation.rule, f.violation.line) for f in reading.replay.findings if f.told is None}
+    reading.cut.broken = {
+        (f.violation.rule, f.violation.line) for f in reading.replay.findings if not f.violation.earlier
+    }
     return reading.cut
 
 
@@ -196,11 +187,11 @@ class Reading:
             number, count, _ = clocks.here
             self.place = number, count
             self.late = self.given is None and launch is not None and launch.first < line
-            cut.last = number == host.number or op_of(event) is None
+            cut.last = op_of(event) is None
         if mine:
             self.launches[line] = launch
             cut.within = launch is not None and self.launches.get(cut.later) is self.launches.get(cut.earlier)
-            cut.last |= cut.within and cut.later != cut.earlier
+            cut.last |= cut.within
         if launch is not None and isinstance(event, Access):
             number, count, known = clocks.ops[op_of(event)].point
             launch.behind |= self._after(number, count, known)
@@ -213,7 +204,7 @@ class Reading:
     def _launch(self, clocks: Clocks, line: int, event: ev.Event) -> Launch | None:
         """The launch that an event is part of, or that its thread has learned the end of."""
         op = op_of(event)
-        running = None if op is None or isinstance(event, ev.Run) else clocks.ops.get(op)
+        running = None if op is None else clocks.ops.get(op)
         if running is None:
             return None
         known = self.ops.get(op)

@@ -19,36 +19,33 @@ from .spread import Spread, Survey
 ORDER_NAMES = frozenset(rule.name for rule in ORDER_RULES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Said:
-    """A breach that a replay reports, with the lines that its event, and the access that it is with, have in the log.
-
-    head: of several blocks with one root cause, that which the report names.
-    """
+    """A breach that a replay reports, with the lines that its event and the access that it is with have in the log."""
 
     rule: str
-    block: str | None
-    branch: str | None
+    block: str
+    branch: str
     line: int
-    earlier: int | None
-    head: str | None
+    earlier: int
+
+    @classmethod
+    def of(cls, found: Violation, line: int, earlier: int) -> Said:
+        """earlier: 0 where there is none. Empty where it is about no block, or no branch."""
+        return cls(found.rule, found.block or "", found.branch or "", line, earlier)
 
     def turned(self, found: Violation, cut: Cut) -> bool:
-        """It is between the same two accesses, or others of their launches, whichever came first."""
-        begins = cut.begins if not cut.within else lambda line: line
-        places = {begins(self.line), begins(self.earlier)} == {begins(found.line), begins(found.earlier)}
-        return places and self.block == found.block and self.rule in ORDER_NAMES
-
-    def same(self, found: Violation) -> bool:
-        """It is the breach itself."""
-        where = (self.rule, self.block, self.line, self.earlier) == (found.rule, found.block, found.line, found.earlier)
-        return where and (found.earlier is not None or self.branch == found.branch)
+        """It is the breach, or between the same two accesses, or others of their launches, whichever came first."""
+        pair, places = (self.line, self.earlier), (found.line, found.earlier or 0)
+        same = {*pair} == {*places} if cut.within else {*map(cut.begins, pair)} == {*map(cut.begins, places)}
+        return same and self.block == (found.block or "") and self.rule in ORDER_NAMES
 
     def instead(self, found: Violation, cut: Cut) -> bool:
-        """It is about the block or whoever reads it, or one of the two launches, and no race."""
-        about = self.block == found.block or (self.block is None and self.branch == found.branch)
-        launched = cut.begins(self.line) in map(cut.begins, (found.line, found.earlier))
-        return (about or launched) and self.earlier is None and (self.rule, self.line) not in cut.broken
+        """It is about the block, whoever reads it, or one of the two launches, and no race; and the log does not have
+        it."""
+        about = self.block == found.block or (not self.block and self.branch == found.branch)
+        launched = cut.begins(self.line) in map(cut.begins, (found.line, found.earlier or 0))
+        return (about or launched) and not self.earlier and (self.rule, self.line) not in cut.broken
 
 
 class Replays:
@@ -74,12 +71,4 @@ class Replays:
     def said(self, lines: Sequence[Line]) -> set[Said]:
         replay = self.performed([event for _, event in lines])
         old = [0, 0, *(line for line, _ in lines)]
-        found = set()
-        for f in replay.findings:
-            v = f.violation
-            several = [] if f.told is None else [replay.feed.describe("Block", b) for b in f.told.blocks]
-            blocks: list[str | None] = [*several] or [v.block]
-            for block in blocks:
-                earlier = None if v.earlier is None else old[v.earlier]
-                found.add(Said(v.rule, block, v.branch, old[v.line], earlier, v.block))
-        return found
+        return {Said.of(f.violation, old[f.violation.line], old[f.violation.earlier or 0]) for f in replay.findings}

@@ -65,7 +65,7 @@ def witness(log: Log, found: Violation) -> Witness:
         now = replays.said(lines) if cut.in_place(lines) else set()
         return aim in now and now <= told
 
-    pair = {found.line, found.earlier}
+    pair = {found.line, found.earlier or 0}
     lines = Minimal(same, pair, {*map(cut.begins, pair)}).of(lines)
     lines = plain_names(scheduled(lines, cut.behind), cut)
     return confirmed(header, lines, aim, fresh())
@@ -76,13 +76,13 @@ def shown(cut: Cut, found: Violation, said: Callable[[Lines], set[Said]]) -> tup
     tried: list[tuple[Lines, set[Said]]] = []
     for lines in cut.orders(found.block):
         tried.append((lines, said(lines)))
-        for aim in sorted(tried[-1][1], key=repr):
-            if aim.same(found) or (found.earlier is not None and aim.turned(found, cut)):
-                return lines, aim
-    for lines, told in tried if found.earlier is not None else ():
-        new = [aim for aim in told if aim.instead(found, cut)]
-        if new:
-            return lines, min(new, key=lambda aim: (aim.line not in (found.line, found.earlier), repr(aim)))
+        aims = [aim for aim in tried[-1][1] if aim.turned(found, cut)]
+        if aims:
+            return lines, min(aims, key=lambda aim: (aim.rule != found.rule, aim))
+    for lines, told in tried:
+        aims = [aim for aim in told if aim.instead(found, cut)]
+        if aims:
+            return lines, min(aims)
     begins = "from where its log has to begin, " if cut.mid_run else ""
     what = "the read" if found.earlier is None else "the other order of the two accesses"
     raise NoWitness(f"{begins}{what} is not reported as a breach")
@@ -111,8 +111,6 @@ def confirmed(header: ev.Trace, lines: Lines, aim: Said, whole: Replay) -> Witne
     complete = structs.replace(header, complete=tuple(sorted(ev.EVENT_TYPES.keys() - lacking)))
     old = [0, 0, *(line for line, _ in lines)]
     for begun in (header, complete):
-        for v in check([begun, *events]).violations:
-            at = old[v.line], None if v.earlier is None else old[v.earlier]
-            if (v.rule, v.block, v.branch, *at) == (aim.rule, aim.head, aim.branch, aim.line, aim.earlier):
-                return Witness(begun, events, [line for line, _ in lines])
+        if any(Said.of(v, old[v.line], old[v.earlier or 0]) == aim for v in check([begun, *events]).violations):
+            return Witness(begun, events, [line for line, _ in lines])
     raise NoWitness("the few events that show it show too little of the engine to be judged alone")

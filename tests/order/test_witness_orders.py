@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from kvsan.checker import check
-from kvsan.checker.order.said import ORDER_NAMES
+from kvsan.checker.order.reordered import Cut, Launch
+from kvsan.checker.order.said import ORDER_NAMES, Said
 from kvsan.checker.order.witness import Witness, witness
 from kvsan.checker.replay.memory import memory_log
+from kvsan.checker.replay.outcome import Violation
 from kvsan.traces import events as ev
 from oracle import Model, Node, node_at
 from programs import logs
@@ -52,10 +54,10 @@ def witnessed(log: list[Event]) -> list[str]:
 
 PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "an id names a second launch": ("?a=t0, t2, a=t1, two:1", ["accesses_ordered"]),
+    "an id names two, and not all know that the first is complete": ("a=s1, done a, two:a=t1", ["accesses_ordered"]),
     "the thread that freed the block writes it, in the life that another began":
         ("1, two:free 1, alloc 1, two:a=u1", ["write_within_table"]),
     "what a launch goes on with begins another life": ("a=t1, b=s0, free 2, alloc 2, a=t2, c=s2", ["accesses_ordered"]),
-    "the launch that goes on is before another of its stream": ("a=t1, b=t0, a=t2, c=s2", ["accesses_ordered"]),
     "a launch comes behind the earlier access": ("a=s1, record e s, wait e u, b=u2, c=t1", ["accesses_ordered"]),
     "the earlier access is waited for": ("two:s1, two:record e s, wait e u, b=u2, c=t1", ["accesses_ordered"]),
     "legacy: the earlier access is on the legacy stream": ("two:s1, b=1", ["accesses_ordered"]),
@@ -66,6 +68,41 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
 def test_a_program(what: str) -> None:
     program, rules = PROGRAMS[what]
     assert witnessed(log_of(program, legacy=what.startswith("legacy"))) == rules
+
+
+def ids(program: str) -> list[object]:
+    """The ops that run in the witness of the race of a program."""
+    log = log_of(program, legacy=False)
+    (race,) = check(log).violations
+    return [event.op for event in witness(memory_log(log), race).events if isinstance(event, ev.Run)]
+
+
+def test_an_op_keeps_its_id_but_where_another_has_it() -> None:
+    assert ids("?a=t0, t2, a=t1, two:1") == ["a"]
+    assert ids("a=s1, a=s2, done a, two:a=t1") == ["a, launch 2", "a"]
+
+
+FOUND = Violation("accesses_ordered", 5, None, {}, "", block="1", branch="r", earlier=4)
+OTHERS = {
+    "of another block": Said("free_once", "2", "", 3, 0),
+    "of another branch": Said("read_is_initialised", "", "q", 3, 0),
+    "with a third access": Said("accesses_ordered", "1", "", 5, 3),
+    "that the log has": Said("free_once", "1", "", 2, 0),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_no_witness_shows_a_breach(what: str) -> None:
+    cut = Cut(5, 4, mid_run=False, broken={("free_once", 2)})
+    assert not OTHERS[what].turned(FOUND, cut)
+    assert not OTHERS[what].instead(FOUND, cut)
+
+
+def test_of_one_launch_the_copies_themselves_are_shown() -> None:
+    launch = Launch(3)
+    cut = Cut(5, 4, mid_run=False, kept=[(line, ev.Signal(channel="c"), launch) for line in (3, 4, 5)], within=True)
+    assert Said("source_stable", "1", "", 4, 5).turned(FOUND, cut)
+    assert not Said("source_stable", "1", "", 5, 3).turned(FOUND, cut)
 
 
 def by(thread: str, *events: Event) -> list[Event]:
@@ -89,6 +126,15 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
         ([*BLOCKS, {"ev": "write", "holder": "h", "block": 1, "slots": [0, 2]}, {"ev": "free", "block": 1}, BLOCKS[0],
           *by("two", {"ev": "step", "op": "c", "stream": "t", "copies": [[1, 2, 0, 2], [2, 1, 0, 1]]})],
          ["source_stable", "source_stable source_stable"]),
+    "the launch that goes on is before another of its stream":
+        ([*BLOCKS, write("a", 1), copy("b", 1, 2, "s"), write("a", 3), {**write("c", 3, "t"), "block": [2, 3]}],
+         ["copy_precedes_use", "accesses_ordered"]),
+    "a thread of a freed block maps it":
+        ([*BLOCKS, ADMIT, write("x", 1), {"ev": "done", "op": "x"}, *by("two", {"ev": "free", "block": 1}), BLOCKS[0],
+          *by("two", own(1), read("r", "t"))], ["entry_is_held"]),
+    "what it copies is not there yet":
+        ([*BLOCKS[:2], {"ev": "write", "holder": "h", "block": 1, "slots": [0, 2]}, BLOCKS[2],
+          *by("two", {**write("c", 3), "slots": [0, 1]}, copy("c", 3, 1, "s"))], ["write_within_table"]),
     "an event of a launch comes before the entry that another reads":
         ([ADMIT, *BLOCKS, write("a", 1), write("b", 2, "t"), own(2), read("a", "s")], ["accesses_ordered"]),
 }  # fmt: skip
