@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,7 @@ def refuse_unknown_pool(logs: Sequence[Log], pool: str) -> None:
 
 def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppression]) -> Iterator[View]:
     """Each log, checked."""
+    names = Counter[str]()
     for log in logs:
         with Progress(log.name, request.quiet) as progress:
             try:
@@ -130,8 +132,10 @@ def views_of(logs: Sequence[Log], request: Request, suppressions: Sequence[Suppr
                 )
             except UsageError as error:  # its header names a discipline that there is not
                 outcome = refused(log, str(error))
+            stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
+            names[stem] += 1  # each rank may write its own folder, and all the same file there
             if request.witness is not None and not outcome.interrupted:
-                save_witnesses(log, outcome, request.witness, request)
+                save_witnesses(log, outcome, request, stem if names[stem] == 1 else f"{stem}-{names[stem]}")
             lives = () if outcome.interrupted else tuple(lives_of(log, request))
         yield View(outcome, lives, request.shown_block, request.branch)
 
@@ -145,12 +149,12 @@ def make_folder(folder: Path | None) -> None:
         raise Refused(f"--witness {folder} cannot be made: {error.strerror}; name a folder of yours") from error
 
 
-def save_witnesses(log: Log, outcome: Outcome, folder: Path, request: Request) -> None:
+def save_witnesses(log: Log, outcome: Outcome, request: Request, stem: str) -> None:
     """A log for each breach of order, in which it goes wrong. Raises Refused where one cannot be written."""
+    folder = request.witness or Path()
     races = [found for found in outcome.violations if found.rule in ORDER_NAMES]
     if not races:
         say(request, f"--witness: {log.name} shows no breach of order, so there is nothing to write")
-    stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", Path(log.name).name)
     for found in races[:WITNESSES]:
         about = f"block-{found.block}" if found.block is not None else f"branch-{found.branch}"
         name = re.sub(r"[^\w.-]", "-", f"{stem}-line-{found.line}-{about}.jsonl")

@@ -225,3 +225,13 @@ def test_the_command_saves_a_witness_that_it_rejects(tmp_path: Path) -> None:
     assert run(request) == 1
     saved = tmp_path / "vllm-32255-line-11-block-1.jsonl"
     assert [v.rule for v in check(saved).violations] == ["no_reuse_in_flight"]
+
+
+def test_logs_of_ranks_that_have_one_name_keep_their_witnesses_apart(tmp_path: Path) -> None:
+    for rank in ("r0", "r1"):
+        (tmp_path / rank).mkdir()
+        write_log(tmp_path / rank / "run.jsonl", structs.replace(HEADER, rank=rank), RACE)
+    logs = tuple(str(tmp_path / rank / "run.jsonl") for rank in ("r0", "r1"))
+    assert run(Request(logs, quiet=True, output=tmp_path / "report", witness=tmp_path)) == 1
+    saved = [tmp_path / f"{name}-line-4-block-1.jsonl" for name in ("run", "run-2")]
+    assert [check(path).log["rank"] for path in saved] == ["r0", "r1"]
