@@ -127,7 +127,8 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
           *by("two", {"ev": "step", "op": "c", "stream": "t", "copies": [[1, 2, 0, 2], [2, 1, 0, 1]]})],
          ["source_stable", "source_stable source_stable"]),
     "the launch that goes on is before another of its stream":
-        ([*BLOCKS, write("a", 1), copy("b", 1, 2, "s"), {**write("a", 3), "block": [2, 3]},
+        ([*BLOCKS, write("a", 1), {**copy("b", 1, 2, "s"), "slots": [0, 1]},
+          {**write("a", 3, "s", 1), "block": [2, 3]},
           {**write("c", 3, "t"), "block": [2, 3]}],
          ["copy_precedes_use", "copy_precedes_use accesses_ordered"]),
     "a thread of a freed block maps it":
