@@ -329,6 +329,8 @@ def in_range(value: ir.Expr, type_: ir.Type, sizes: Sizes) -> ir.Expr:
                 return ir.TRUE
             inside = in_range(value, inner, sizes)
             return inside if inside == ir.TRUE else disj(is_none(value), inside)
+        case ir.SortType(name) if isinstance(value, ir.Const) and name in sizes.sorts:  # a literal of an initial step
+            return ir.Const(value.value is not None and value.value < sizes.sorts[name], ir.BOOL)
         case ir.NatType(str(parameter)):
             if parameter not in sizes.limits:
                 return ir.TRUE
