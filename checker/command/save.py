@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ def save(
         raise Refused(f"--save: {error}") from error
     except OSError as error:
         raise Refused(f"--save {path} cannot be written: {error.strerror}; name a file in a folder of yours") from error
-    then = f"; kvsan check {path}" if path.name.endswith(LOG) else ""
+    then = f"; kvsan check {shlex.quote(str(path))}" if path.name.endswith(LOG) else ""
     print(f"kvsan explore: wrote {path}{then}", file=sys.stderr)
 
 
@@ -50,18 +51,18 @@ def way_text(
 ) -> str:
     """What is written. Raises NoLog."""
     if path.name.endswith(LOG):
-        return written(log_of(design, scoped, steps))
+        return written(log_of(design, scoped, start, steps))
     verdict = f"{'lint' if found.kind == 'lint' else 'violated'} {found.rule}: {found.message}" if found else ""
     if path.name.endswith(ITF):
         said = f"{design.name}: {verdict or 'a walk; nothing is violated'}"
         return itf(design.spec, scoped, start, steps, said)
     title = f"{design.name}  {as_set(scoped.settings)}"
-    return sequence(design.spec, steps, title, events(design, scoped, steps), verdict)
+    return sequence(design.spec, steps, title, events(design, scoped, start, steps), verdict)
 
 
-def events(design: Design, scoped: Scoped, steps: Sequence[Step]) -> list[dict[str, object]]:
+def events(design: Design, scoped: Scoped, start: Plain, steps: Sequence[Step]) -> list[dict[str, object]]:
     """The ownership events of a way, none where it cannot be written as a log."""
     try:
-        return log_of(design, scoped, steps)[1:]
+        return log_of(design, scoped, start, steps)[1:]
     except NoLog:
         return []

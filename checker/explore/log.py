@@ -15,8 +15,10 @@ from typing import Any, get_type_hints  # the run-time half of the language hand
 
 from kvsan.checker.explore.design import Design, Scoped, find
 from kvsan.checker.explore.lines import SECOND_TIER, Line, NoLog, Writer
+from kvsan.checker.explore.model import starts
 from kvsan.checker.explore.replay import Step
 from kvsan.spec.designs.settings import discipline_of
+from kvsan.spec.lang.interpret import Plain
 from kvsan.spec.lang.surface import (
     CONST,
     REGISTRY,
@@ -43,13 +45,19 @@ class Way:
     broken: tuple[tuple[str, int], ...]
 
 
-def log_of(design: Design | str, scoped: Scoped, steps: Sequence[Step]) -> list[Line]:
-    """The lines of a way. Raises NoLog."""
-    return way(design, scoped, [(s.action, tuple(s.values.values()), s.text) for s in steps]).lines
+def log_of(design: Design, scoped: Scoped, begun: Plain, steps: Sequence[Step]) -> list[Line]:
+    """The lines of a way from a start state. Raises NoLog."""
+    first = next(s.step for s in starts(design.spec, scoped) if s.state == begun)
+    return way(design, scoped, [(s.action, tuple(s.values.values()), s.text) for s in steps], first).lines
 
 
-def way(design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequence[int | None], str]]) -> Way:
-    """Take steps from the start of a design, each an action, its arguments and what to call it. Raises NoLog."""
+def way(
+    design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequence[int | None], str]], first: str = ""
+) -> Way:
+    """Take steps from a start of a design, each an action, its arguments and what to call it. Raises NoLog.
+
+    first: the initial step, where there are several.
+    """
     ours = find(design) if isinstance(design, str) else design
     module = importlib.import_module(ours.module)
     made = getattr(module, ours.spec.state)
@@ -57,7 +65,8 @@ def way(design: Design | str, scoped: Scoped, steps: Iterable[tuple[str, Sequenc
         raise NoLog(f"{ours.name} does not derive from Ownership, so it performs no events of the ledger")
     state = made(_scope(made, scoped))
     actions = {f.__name__: f for f in REGISTRY[ours.module]}
-    start = next(f for f in actions.values() if f.__dict__["spec_kind"] == "initial")
+    initial = (f for f in actions.values() if f.__dict__["spec_kind"] == "initial")
+    start = actions[first] if first else next(initial)
     writer = Writer(state, [_header(ours, scoped)])
     writer.write(_performed(start, state, (), "start"), "start")
     for name, arguments, text in steps:

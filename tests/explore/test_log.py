@@ -44,6 +44,54 @@ def test_a_transfer_that_the_host_performs_itself_is_in_the_log(
     assert (outcome.verdict, len(moves)) == ("HOLDS", 4)
 
 
+TWO_STARTS = '''"""A block may be held already: only then is it wrong to take it."""
+
+from kvsan.spec.designs.start import fill_pool
+from kvsan.spec.lang.surface import action, initial, require
+from kvsan.spec.ownership.blocks import alloc
+from kvsan.spec.ownership.state import Block, Branch, Ownership
+
+SETTINGS = {"branches": 1, "blocks": 2, "block_size": 1, "positions": 1}
+
+
+class TwoStarts(Ownership):
+    """The ledger."""
+
+    tried: Block | None
+
+
+@initial
+def all_free(s: TwoStarts) -> None:
+    """Every block is free, and the first is never taken."""
+    fill_pool(s)
+    s.tried = Block(0)
+
+
+@initial
+def one_held(s: TwoStarts) -> None:
+    """The first block is held."""
+    fill_pool(s)
+    alloc(s, Block(0), Branch(0))
+
+
+@action
+def grab(s: TwoStarts, r: Branch, b: Block) -> None:
+    """A branch takes a block."""
+    require(s.tried is None)
+
+    alloc(s, b, r)
+    s.tried = b
+'''
+
+
+def test_a_log_begins_at_the_start_that_its_way_has(tmp_path: Path) -> None:
+    design, log = tmp_path / "two.py", tmp_path / "cex.jsonl"
+    design.write_text(TWO_STARTS)
+    assert run(Request(str(design), save=log, quiet=True)) == 1
+    assert [v.rule for v in check(open_logs((str(log),))[0]).violations] == ["alloc_from_free"]
+    assert [json.loads(line)["ev"] for line in log.read_text().splitlines()] == ["trace", "alloc", "alloc"]
+
+
 RULES = [m for m in DESIGNS["tail_copy"].mutants if m.rule not in ("needless_copy",)]
 
 

@@ -37,7 +37,7 @@ def test_a_walk_of_the_right_design_is_a_log_that_holds(tmp_path: Path) -> None:
     done = simulate(prepare(design, chosen, "none"), 1, 20, 3)
     assert done.found is None
     log = tmp_path / "walk.jsonl"
-    log.write_text(written(log_of("tail_copy", chosen, done.last)))
+    log.write_text(written(log_of(design, chosen, done.start, done.last)))
     assert check(open_logs((str(log),))[0]).violations == ()
 
 
