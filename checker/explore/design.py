@@ -7,7 +7,7 @@ Scope`. For liveness it names a helper `PENDING` and its `FAIR` actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -24,7 +24,16 @@ from kvsan.spec.lang.surface import Choice, Scope, Set, Sort
 from kvsan.spec.lang.symbolic import Sizes, size_of
 
 from .design_file import BadDesign as BadDesign
-from .design_file import check_sizes, check_steps, discipline_of, run_file, scope_of, scopes_of, settings_of
+from .design_file import (
+    check_sizes,
+    check_steps,
+    discipline_of,
+    liveness_of,
+    run_file,
+    scope_of,
+    scopes_of,
+    settings_of,
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ def _of_file(path: Path, state: str) -> Design:
     check_steps(path, spec)
     module = run_file(path)
     discipline = discipline_of(path, module)
-    live = getattr(module, "PENDING", ""), tuple(getattr(module, "FAIR", ()))
+    live = liveness_of(path, module, spec)
     scope = getattr(module, "scope", None)
     if scope is not None:
         return Design(path.stem, module.__name__, discipline, spec, *scope_of(path, scope), {}, {}, *live)
@@ -124,7 +133,8 @@ def _mutant(design: Design, settings: Settings, mutant: str) -> dict[str, Settin
     if choice is None or "mutant" not in settings:
         if settings.get(mutant) is False:
             return {mutant: True}
-        raise BadDesign(f"{design.name} has no mutants")
+        lacks = "" if choice is None else ": it has a choice `Mutant`, but SETTINGS has no 'mutant': 'NONE'"
+        raise BadDesign(f"{design.name} has no mutants{lacks}")
     if mutant.upper() not in choice.names:
         known = ", ".join(n.lower() for n in choice.names if n != "NONE")
         raise BadDesign(f"{design.name} has no mutant {mutant!r}: known are {known}")
@@ -149,6 +159,7 @@ def _setting(name: str, text: str, before: Setting) -> Setting:
 
 
 def _constants(spec: ir.Spec, settings: dict[str, Setting], scope: Sizing | Scope) -> Scoped:
+    _check_scope(spec, scope)
     sizes = Sizes(scope.sorts, scope.limits)
     known, constants = dict[str, int | None](), Plain()
     for v in spec.variables.values():
@@ -156,9 +167,9 @@ def _constants(spec: ir.Spec, settings: dict[str, Setting], scope: Sizing | Scop
             continue
         given = scope.constants.get(v.name, ir.default(v.value))
         if isinstance(given, Mapping):
-            constants[v.name] = {_index(i): _number(x, v.value) for i, x in given.items()}
+            constants[v.name] = {_index(i): _number(x, v) for i, x in given.items()}
             continue
-        value = _number(given, v.value)
+        value = _number(given, v)
         assert value is None or isinstance(value, int)
         known[v.name] = value
         if value != ir.default(v.value):
@@ -167,19 +178,35 @@ def _constants(spec: ir.Spec, settings: dict[str, Setting], scope: Sizing | Scop
     return Scoped(settings, sizes, known, constants)
 
 
+def _check_scope(spec: ir.Spec, scope: Sizing | Scope) -> None:
+    """A `Scope` of a user's own says how many of everything, and nothing else. Raises BadDesign."""
+    constants = [v.name for v in spec.variables.values() if v.const]
+    known: Mapping[str, Sequence[str]] = {"sorts": spec.sorts, "limits": spec.parameters, "constants": constants}
+    for part, names in known.items() if isinstance(scope, Scope) else ():
+        given: Mapping[str, Any] = getattr(scope, part)
+        for name in given:
+            if name not in names:
+                raise BadDesign(f"the {part} of the Scope name {name!r}: {spec.name} has {', '.join(names) or 'none'}")
+        for name in names if part != "constants" else ():
+            if not isinstance(given.get(name), int):
+                raise BadDesign(f"the {part} of the Scope lack a number for {name!r}: add it")
+
+
 def _index(index: Any) -> tuple[int, ...]:
     parts = index if isinstance(index, tuple) else (index,)
     return tuple(int(p.index if isinstance(p, Sort) else p) for p in parts)
 
 
-def _number(value: Any, type_: ir.Type) -> Value:
+def _number(value: Any, v: ir.Variable) -> Value:
     """A value of the surface language as the lowered forms hold it. Raises BadDesign."""
+    type_ = v.value
     match value:
         case Sort(index):
             return index
         case Choice(name) | str(name):
             if not isinstance(type_, ir.ChoiceType) or name not in type_.names:
-                raise BadDesign(f"{name!r} is no value of {type_}")
+                known = f": known are {', '.join(type_.names)}" if isinstance(type_, ir.ChoiceType) else ""
+                raise BadDesign(f"{v.name}={name!r} is no {type_}{known}")
             return type_.names.index(name)
         case Set(members):
             return frozenset(int(m.index if isinstance(m, Sort) else m) for m in members)

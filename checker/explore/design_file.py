@@ -82,8 +82,10 @@ def settings_of(path: Path, module: ModuleType, spec: ir.Spec) -> Settings:
     for name in SIZES:
         if name not in found:
             raise BadDesign(f"{where}: SETTINGS lacks {name!r}: add it, as in {example}")
-        if not isinstance(found[name], int):
-            raise BadDesign(f"{where}: SETTINGS has {found[name]!r} for {name!r}: write a number")
+    for name, value in found.items():
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if (name in SIZES and not number) or (number and int(value) < 0):
+            raise BadDesign(f"{where}: SETTINGS has {value!r} for {name!r}: write a natural number")
     return dict(found)
 
 
@@ -100,6 +102,21 @@ def scopes_of(path: Path, module: ModuleType, settings: Settings) -> dict[str, S
             if type(value) is not type(settings[name]):
                 raise BadDesign(f"{where}: {scope!r} has {value!r} for {name!r}, where SETTINGS has {settings[name]!r}")
     return {str(scope): dict(changed) for scope, changed in found.items()}
+
+
+def liveness_of(path: Path, module: ModuleType, spec: ir.Spec) -> tuple[str, tuple[str, ...]]:
+    """`PENDING` and `FAIR` of a file. Raises BadDesign where one names what is not there."""
+    pending, fair = getattr(module, "PENDING", ""), getattr(module, "FAIR", ())
+    if not isinstance(pending, str) or not isinstance(fair, tuple | list):
+        raise BadDesign(f"{path}:{_line(path, 'PENDING|FAIR')}: PENDING is the name of a helper, FAIR a tuple of names")
+    for what, kind, names in (("PENDING", "helper", [pending] if pending else []), ("FAIR", "action", fair)):
+        known = [s.name for s in spec.of_kind(kind)]
+        for name in names:
+            if name not in known:
+                close = nearest(str(name), known)
+                more = f": did you mean {close!r}?" if close else ""
+                raise BadDesign(f"{path}:{_line(path, what)}: {what} names {name!r}, which is no {kind}{more}")
+    return pending, tuple(fair)
 
 
 def discipline_of(path: Path, module: ModuleType) -> str:

@@ -10,9 +10,12 @@ from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.layout import TooWide, layout
 from kvsan.checker.explore.recount import count, recounted, variable_of, working
 from kvsan.checker.explore.slice import Parts, sliced
+from kvsan.spec.designs.settings import as_set
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.diagnostics import place
 from kvsan.spec.lang.interpret import Plain, run
 from kvsan.spec.lang.symbolic import functional
+from kvsan.spec.lang.walk import all_statements
 
 
 @dataclass(frozen=True)
@@ -24,21 +27,30 @@ class Start:
 
 
 def starts(spec: ir.Spec, scoped: Scoped) -> tuple[Start, ...]:
-    """The start states. Raises BadDesign where there is none, or one is undefined or breaks a rule."""
-    made = []
+    """The start states, of the initial steps whose guards hold. Raises BadDesign where there is none, or one is
+    undefined or breaks a rule."""
+    made, lints = [], {r.name for r in spec.rules.values() if r.kind == "lint"}
     for step in spec.of_kind("initial"):
         form = functional(step, spec.variables, scoped.sizes, scoped.constants)
         outcome = run(form, spec.variables, scoped.constants, {})
-        lints = {r.name for r in spec.rules.values() if r.kind == "lint"}
-        broken = [v.rule for v in outcome.verdicts if not v.holds and v.rule not in lints]
+        if outcome.defined and not outcome.enabled:
+            continue
+        broken = [v for v in outcome.verdicts if not v.holds and v.rule not in lints]
+        where = f"{place(step.span)}: the initial step `{step.name}`"
         if not outcome.defined:
-            raise BadDesign(f"the initial step `{step.name}` is undefined in this scope: is it too small?")
+            scope = as_set(scoped.settings)
+            raise BadDesign(f"{where} goes past a size of the scope, or unwraps None: mend it, or the scope ({scope})")
         if broken:
-            raise BadDesign(f"the initial step `{step.name}` breaks {broken[0]}")
+            said = next(o.message for o in _obligations(step) if o.number == broken[0].number)
+            raise BadDesign(f"{where} breaks {broken[0].rule} ({said}): let it begin with what its events may do")
         made.append(Start(step.name, outcome.after))
     if not made:
-        raise BadDesign("the design has no @initial step")
+        raise BadDesign(f"no @initial step of {spec.name} may be taken in this scope: drop a `require` of one")
     return tuple(made)
+
+
+def _obligations(step: ir.Step) -> list[ir.Obey]:
+    return [s for s in all_statements(step.effects) if isinstance(s, ir.Obey)]
 
 
 def model(

@@ -8,12 +8,44 @@ import pytest
 from kvsan.checker.command.explore import Request, run
 from kvsan.checker.command.usage import Refused
 from kvsan.checker.explore.design import BadDesign, find, scoped
+from kvsan.checker.explore.model import starts
 from kvsan.checker.explore.mutants import catch
 from kvsan.spec.lang.diagnostics import SpecError
 
 TUTORIAL = Path(__file__).parents[2] / "spec" / "TUTORIAL.md"
 BEAMS = TUTORIAL.read_text(encoding="utf-8").partition("```python file=beams.py\n")[2].partition("```")[0]
 NEAR = '"blocks": 4'
+COUNTER = '''"""A counter."""
+
+from typing import Annotated
+
+from kvsan.spec.lang.surface import Scope, State, UpTo, action, initial, require
+
+
+class Counter(State):
+    """A number."""
+
+    n: Annotated[int, UpTo("top")]
+
+
+def scope() -> Scope:
+    """The scope."""
+    return SCOPE
+
+
+@initial
+def zero(s: Counter) -> None:
+    """Zero."""
+    s.n = 0
+
+
+@action
+def up(s: Counter) -> None:
+    """One more."""
+    require(s.n < 2)
+
+    s.n += 1
+'''
 
 
 @pytest.mark.parametrize(
@@ -25,6 +57,12 @@ NEAR = '"blocks": 4'
         (NEAR, '"blocks": "four"', "has 'four' for 'blocks'"),
         (NEAR, '"blocks": 0', "blocks=0: a scope has at least 1"),
         ("SETTINGS = ", "SETTINGS = 2 or ", "SETTINGS is a dict"),
+        ('"branches": 2', '"branches": True', "has True for 'branches': write a natural"),
+        ('"prompt": 1', '"prompt": -1', "has -1 for 'prompt': write a natural"),
+        ('"copy_on_write": True', '"copy_on_write": "yes"', "copy_on_write='yes' is no bool"),
+        ("DISCIPLINE", "PENDING = 'nope'\nDISCIPLINE", "wrong.py:10: PENDING names 'nope', which is no helper"),
+        ("DISCIPLINE", "FAIR = ('splt',)\nDISCIPLINE", "FAIR names 'splt', which is no action: did you mean 'split'"),
+        ("DISCIPLINE", "FAIR = 3\nDISCIPLINE", "wrong.py:10: PENDING is the name of a helper, FAIR a tuple"),
         ('"paged_cow"', '"paged_cw"', r"wrong.py:10: there is no discipline 'paged_cw'"),
         ("DISCIPLINE", "import nosuchpackage\nDISCIPLINE", "wrong.py:10 imports nosuchpackage, which is not installed"),
         ("DISCIPLINE", "1 / 0\nDISCIPLINE", "wrong.py:10 fails when it is run as Python"),
@@ -59,6 +97,49 @@ def test_a_file_may_have_the_name_of_a_design_of_ours(tmp_path: Path) -> None:
     path.write_text(BEAMS, encoding="utf-8")
     assert find("tail_copy").ours is not None
     assert find(str(path)).ours is None and catch(find(str(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "prompt", "said"),
+    [
+        (
+            "    free(s, Block(0))\n",
+            "1",
+            r"wrong.py:33: the initial step `one_prompt` breaks free_once \(block {b} was",
+        ),
+        ("", "9", r"wrong.py:33: the initial step `one_prompt` goes past a size .* prompt=9 "),
+        ("    s.alive[Branch(7)] = True\n", "1", "goes past a size of the scope"),
+        ("    s.account[Block(0)] = Branch(2)\n", "1", "goes past a size of the scope"),
+        ("REQUIRE", "1", "no @initial step of wrong may be taken in this scope"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused_with_its_line(more: str, prompt: str, said: str, tmp_path: Path) -> None:
+    path, last = tmp_path / "wrong.py", "    s.alive[Branch(0)] = True\n"
+    text = BEAMS.replace(last, last + more)
+    if more == "REQUIRE":
+        text = BEAMS.replace("    fill_pool(s)\n", "    require(not s.copy_on_write)\n\n    fill_pool(s)\n")
+    path.write_text(text, encoding="utf-8")
+    design = find(str(path))
+    with pytest.raises(BadDesign, match=said):
+        starts(design.spec, scoped(design, {"prompt": prompt}))
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        ('Scope({"Block": 2}, {})', "the sorts of the Scope name 'Block': counter has none"),
+        ('Scope({}, {"tap": 2})', "the limits of the Scope name 'tap': counter has top"),
+        ("Scope({}, {})", "the limits of the Scope lack a number for 'top'"),
+        ('Scope({}, {"top": "2"})', "the limits of the Scope lack a number for 'top'"),
+        ('Scope({}, {"top": 2}, {"on": True})', "the constants of the Scope name 'on'"),
+    ],
+)
+def test_a_scope_names_what_the_design_has_and_all_of_it(scope: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "counter.py"
+    path.write_text(COUNTER.replace("SCOPE", scope), encoding="utf-8")
+    design = find(str(path))
+    with pytest.raises(BadDesign, match=said):
+        scoped(design)
 
 
 def test_a_number_past_every_search_is_refused() -> None:
