@@ -41,7 +41,8 @@ class Request:
 def run(request: Request) -> int:
     """Write it. Returns the exit code. Raises Refused."""
     if request.to not in FORMS:
-        raise Refused(f"--to {request.to}: known are {', '.join(FORMS)}")
+        itf = "; kvsan explore --save way.itf.json writes a way in ITF" if request.to == "itf" else ""
+        raise Refused(f"--to {request.to}: known are {', '.join(FORMS)}{itf}")
     if request.symmetry not in SYMMETRIES:
         raise Refused(f"--symmetry {request.symmetry}: known are {', '.join(SYMMETRIES)}")
     try:

@@ -74,6 +74,9 @@ def write(request: ModelRequest) -> str:
 
 def written(request: ModelRequest, exported: Subject) -> Written:
     """The files. Raises CannotExport."""
+    foreign = next((n for n in exported.names if not n.isascii()), "")
+    if foreign:
+        raise CannotExport(f"the names of both languages are of plain letters: rename `{foreign}`")
     if request.to == "promela":
         name = f"{exported.design.name}.pml"
         return Written({name: promela(exported)}, SPIN.format(shlex.quote(name)), "none", "")

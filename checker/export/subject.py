@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from kvsan.checker.explore.design import Design, Scoped, scoped
@@ -40,6 +40,17 @@ class Subject:
         """The rules that the steps may break, in the order in which they are judged."""
         judged = (s.rule for a in self.model.actions for s in all_statements(a.effects) if isinstance(s, ir.Obey))
         return tuple(dict.fromkeys(judged))
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Those of the state, the steps and all that is in them, as the design spells them."""
+        yield self.design.spec.state
+        yield from self.variables
+        yield from (name for choice in self.design.spec.choices.values() for name in choice.names)
+        for step in (*self.model.actions, *self.model.invariants, *self.model.witnesses):
+            yield step.name
+            yield from (p.name for p in step.params)
+            yield from (s.name for s in all_statements(step.effects) if isinstance(s, ir.Let | ir.For))
 
     def start(self, which: Start, variable: str) -> Mapping[tuple[int, ...], Value]:
         """The entries of a variable at a start, without those that are the default."""

@@ -72,6 +72,30 @@ def test_what_a_target_cannot_hold_is_refused() -> None:
     assert "b299" in tla(many).module
 
 
+BEAMS = (Path(__file__).parents[2] / "spec" / "TUTORIAL.md").read_text().partition("```python file=beams.py\n")[2]
+
+
+@pytest.mark.parametrize("to", ["tla", "promela"])
+def test_a_name_that_the_other_checkers_cannot_read_is_refused(to: str, tmp_path: Path) -> None:
+    path = tmp_path / "beams.py"
+    path.write_text(BEAMS.partition("```")[0].replace("alive", "vivänt"), encoding="utf-8")
+    result = CliRunner().invoke(app, ["export", str(path), "--to", to, "--out", str(tmp_path)])
+    assert "rename `vivänt`" in str(result.exception)
+    assert sorted(p.name for p in tmp_path.glob("*")) == ["beams.py"]
+
+
+def test_a_local_of_promela_is_no_variable_and_no_parameter(tmp_path: Path) -> None:
+    """SPIN: redeclaration of 'hidden_'; a parameter stands for its value wherever the step names it."""
+    text = BEAMS.partition("```")[0].replace("alive", "b_").replace("def end(s: Beams, r:", "def end(s: Beams, p_:")
+    head, end, rest = text.partition("def end")
+    body, witness, last = rest.partition("@witness")
+    path = tmp_path / "beams.py"
+    path.write_text(head + end + body.replace("[r", "[p_").replace(", r", ", p_") + witness + last)
+    made = promela(subject(find(str(path))))
+    assert "hidden int b__2;" in made and "bool b_[2]" in made
+    assert "hidden int p__;" in made and "inline end_2(p_) {" in made
+
+
 @pytest.fixture(scope="module")
 def tail_copy() -> Tla:
     return tla(subject(find("tail_copy")))
