@@ -54,10 +54,13 @@ def _class(world: World, module: Module, node: ast.ClassDef) -> None:
     words = {word for word, _ in _bases(world, module, node)}
     taken = {**world.sorts, **world.choices, **world.states}
     if words & {"Sort", "Choice", "State"} and node.name in taken:
+        own = next(iter(world.modules.values()))
+        here = next((n for n in own.tree.body if isinstance(n, ast.ClassDef) and n.name == node.name), node)
+        there = "" if here is node else f": the other is at {place(module.span(node))}"
         world.report.add(
             "duplicate-name",
-            f"the specification has two classes `{node.name}`",
-            module.span(node),
+            f"the specification has two classes `{node.name}`{there}",
+            (module if here is node else own).span(here),
             fix="rename one, or import it where it is needed",
         )
     elif "Sort" in words:

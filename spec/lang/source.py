@@ -174,7 +174,7 @@ def read_modules(source: str | Path | ModuleType, report: Report) -> tuple[str, 
         if key in modules or _is_surface(path):
             continue
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")  # with a mark of byte order, as some editors write it
             tree = ast.parse(text, filename=str(path))
         except (UnicodeDecodeError, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

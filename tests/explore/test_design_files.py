@@ -186,6 +186,20 @@ def test_a_name_that_the_ledger_has_is_said_at_the_design_and_nothing_else(tmp_p
     assert caught.value.diagnostics[0].span.file == str(path)
 
 
+def test_a_class_that_the_ledger_has_is_said_at_the_design(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(BEAMS.replace("class Beams(Ownership)", "class Mode(Ownership)"))
+    with pytest.raises(SpecError, match=r"two classes `Mode`: the other is at .*state.py:\d+") as caught:
+        find(str(path))
+    assert caught.value.diagnostics[0].span.file == str(path)
+
+
+def test_a_mark_of_byte_order_is_no_part_of_a_design(tmp_path: Path) -> None:
+    path = tmp_path / "marked.py"
+    path.write_text(BEAMS, encoding="utf-8-sig")
+    assert find(str(path)).spec.state == "Beams"
+
+
 def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_bytes(b'a = "\xe9"\n')
