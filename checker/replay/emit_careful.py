@@ -8,20 +8,24 @@ in a log, what such a reference names has an unknown past itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kvsan.checker.replay.emit_expr import local
 from kvsan.checker.replay.emit_step import FunctionWriter
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.effects import reset_by
 from kvsan.spec.lang.walk import all_statements, children, every, rebuild
 
 
 @dataclass
 class CarefulWriter(FunctionWriter):
-    """Writes the careful version of one event. fuzzy_names: the local names that can depend on a fuzzy member."""
+    """Writes the careful version of one event. fuzzy_names: the local names that can depend on a fuzzy member.
+    bound_once: those that one statement binds, which so are used in its arm alone."""
 
     fuzzy_names: set[str] = field(default_factory=set)
+    bound_once: set[str] = field(default_factory=set)
     marks: int = 0
 
     def __post_init__(self) -> None:
@@ -33,6 +37,8 @@ class CarefulWriter(FunctionWriter):
         self._find_fuzzy_names(body)
 
     def _find_fuzzy_names(self, body: tuple[ir.Stmt, ...]) -> None:
+        times = Counter(s.name for s in all_statements(body) if isinstance(s, ir.Let))
+        self.bound_once = {name for name, n in times.items() if n == 1}
         changed = True
         while changed:
             changed = False
@@ -114,15 +120,19 @@ class CarefulWriter(FunctionWriter):
         return f"{function}(TERMS[{len(self.shared.terms) - 1}]({{{', '.join(pairs)}}}))"
 
     def _let(self, let: ir.Let, depth: int, path: str) -> None:
-        """Z_name: the bits it depends on; A_name: what its value is worth."""
+        """Z_name: the bits it depends on; A_name: what its value is worth.
+
+        Where it is unsure whether the name is bound at all, so is what it is worth, if another arm may have bound it;
+        else it is used in this arm alone, whose stores and obligations know that they are unsure.
+        """
         super()._let(let, depth, path)
         name = let.name
         if name not in self.fuzzy_names:
             return
         own = self._bits(let.value)
         self._put(depth, f"Z_{name} = {' | '.join(b for b in (path, own) if b) or 0}")
-        worth = "UNKNOWN" if path and not own else self._call(let.value)
-        if path and own:
+        worth = self._call(let.value) if own else local(name)
+        if path and name not in self.bound_once:
             worth = f"(UNKNOWN if {path} else {worth})"
         self._put(depth, f"A_{name} = {worth} if Z_{name} == 1 else UNKNOWN if Z_{name} else {local(name)}")
 
@@ -151,12 +161,34 @@ class CarefulWriter(FunctionWriter):
 
     def _targets(self, statement: ir.If) -> Iterator[str]:
         """Marks for what either arm would have stored: where the test is unsure, so is whether it was stored."""
-        bound = {s.name for s in all_statements((statement,)) if isinstance(s, ir.Let | ir.For)}
-        for inner in all_statements((statement,)):
-            if isinstance(inner, ir.Store):
-                variable = self.shared.variables[inner.variable]
-                if not any(isinstance(e, ir.Name) and e.name in bound for i in inner.index for e in every(i)):
-                    yield self._spread(variable, inner.index)
+        for store, index in self._stores((statement,)):
+            if index is not None:
+                yield self._spread(self.shared.variables[store.variable], index)
+
+    def _stores(self, block: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Store, tuple[ir.Expr, ...] | None]]:
+        """Every store below, and its index by what is known before the block; None where that does not say it."""
+        inside: dict[str, ir.Expr | None] = {}
+        changed: set[str] = set()
+
+        def before(expr: ir.Expr) -> ir.Expr | None:
+            whole = _substitute(expr, inside)
+            return None if any(isinstance(e, ir.Name) and e.name in inside for e in every(whole)) else whole
+
+        for statement in all_statements(block):
+            match statement:
+                case ir.Let(name, value):
+                    reads = {e.variable for e in every(value) if isinstance(e, ir.Read)}
+                    inside[name] = None if reads & changed else before(value)
+                case ir.For(name):
+                    inside[name] = None
+                case ir.Reset(sort):
+                    changed.update(v.name for v in reset_by(sort, self.shared.variables))
+                case ir.Store(variable, index):
+                    parts = [before(i) for i in index]
+                    yield statement, None if None in parts else tuple(p for p in parts if p is not None)
+                    changed.add(variable)
+                case _:
+                    pass
 
     def _spread(self, variable: ir.Variable, index: tuple[ir.Expr, ...]) -> str:
         """Source that gives BITS to the member that a store names first."""
@@ -184,7 +216,7 @@ class CarefulWriter(FunctionWriter):
         self._put(depth, f"{name} = {bits}")
         self._put(depth, f"if {name} & 1:")
         self._put(depth + 1, f"W0 = {self._call(store.value)}")
-        self._put(depth + 1, f"PUT({store.variable!r}, {self._index(store)}, W0, {path or 0} & 1)")
+        self._put(depth + 1, f"PUT({store.variable!r}, {self._index(store.index)}, W0, {path or 0} & 1)")
         foreign = " | ".join(b for b in (path, self._bits(store.value, own)) if b)
         self._put(depth + 1, f"if isinstance(W0, int): {name} = {path or 0}")
         self._put(depth, "else:")
@@ -209,24 +241,22 @@ class CarefulWriter(FunctionWriter):
                 path = name
         return path
 
-    def _index(self, store: ir.Store) -> str:
+    def _index(self, index: tuple[ir.Expr, ...]) -> str:
         """Source of the indexes, each as far as it is known."""
-        return "(" + "".join(f"{self._call(i) if self._bits(i) else self._plain(i)}, " for i in store.index) + ")"
+        return "(" + "".join(f"{self._call(i) if self._bits(i) else self._plain(i)}, " for i in index) + ")"
 
     def _weaken(self, other: tuple[ir.Stmt, ...], depth: int, path: str) -> None:
         """In one arm of an unsure test: what the other arm might have stored is sure no more."""
         bound = {s.name for s in all_statements(other) if isinstance(s, ir.Let | ir.For)}
         earlier: set[str] = set()
         lines: list[str] = []
-        for store in all_statements(other):
-            if not isinstance(store, ir.Store):
-                continue
+        for store, index in self._stores(other):
             value = list(every(store.value))
             known = not any(isinstance(e, ir.Name) and e.name in bound for e in value)
             known = known and not any(isinstance(e, ir.Read) and e.variable in earlier for e in value)
-            if not any(isinstance(e, ir.Name) and e.name in bound for i in store.index for e in every(i)):
+            if index is not None:
                 worth = self._call(store.value) if known else "UNKNOWN"
-                lines.append(f"PUT({store.variable!r}, {self._index(store)}, {worth}, 1)")
+                lines.append(f"PUT({store.variable!r}, {self._index(index)}, {worth}, 1)")
             earlier.add(store.variable)
         if lines:
             self._put(depth, f"if {path} & 1:")

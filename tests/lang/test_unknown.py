@@ -30,6 +30,11 @@ def touched(variable: ir.Variable, index: tuple[int, ...], inexact: Members) -> 
     return any(isinstance(k, ir.SortType) and (k.name, i) in inexact for k, i in zip(variable.keys, index, strict=True))
 
 
+def is_said_of_a_pool(variable: ir.Variable) -> bool:
+    """Of a pool its counts are doubted and nothing else: whether anything is sealed there, a log tells anew."""
+    return isinstance(variable.value, ir.BoolType) and variable.keys == (ir.SortType("Pool"),)
+
+
 def is_reference(variable: ir.Variable) -> bool:
     """Names another member: by its value, or by having an entry at a second index."""
     value = variable.value.inner if isinstance(variable.value, ir.OptionType) else variable.value
@@ -40,7 +45,7 @@ def another_past(world: World, state: interpret.Plain, inexact: Members, dice: r
     """A state that the log cannot tell from this one: counters may be higher, sets larger, defaults anything."""
     other = {name: dict(entries) for name, entries in state.items()}
     for variable in world.spec.variables.values():
-        if variable.const or is_reference(variable):
+        if variable.const or is_reference(variable) or is_said_of_a_pool(variable):
             continue
         entries = other.setdefault(variable.name, {})
         for index in world.indexes(variable.keys):

@@ -268,6 +268,8 @@ def perform_on_block(f: Facts, e: Line, b: int) -> None:
     elif kind == "hit":
         carried = frozenset[int]().union(*(s.slots for s in f.seals.get(b, []) if s.identity == e["hash"]))
         f.hits.append(Hit(name, b, e["hash"], slots_of(e, f.size) if "slots" in e else carried))
+        if name is not None and b not in f.held:
+            f.taken_for[b] = name
         f.held.add(b)
     elif kind == "evict":
         f.seals[b] = [s for s in f.seals.get(b, []) if "hash" in e and s.identity != e["hash"]]
