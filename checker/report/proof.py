@@ -15,6 +15,7 @@ from kvsan.spec.lang.walk import all_statements
 
 EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
 MARKS = {"proved": "+", "untouched": ".", "failed": "FAILED", "unknown": "?"}
+PINS = "; engines that count pins among owners, `ref_counts` owners+pins"
 
 
 def as_json(proof: Proof) -> str:
@@ -34,6 +35,7 @@ def as_object(proof: Proof) -> dict[str, Any]:
         "initial": [{"fact": fact, "step": step} for fact, step in proof.start],
         "initial_varies": [{"variable": name, "step": step} for name, step in proof.varying],
         "never_enabled": proof.never,
+        "not_judged": not_judged(proof),
         "left": proof.left,
         "results": [result_object(proof, r) for r in proof.results],
         "explored": explored_object(proof),
@@ -81,6 +83,14 @@ def fixed(proof: Proof) -> dict[str, int | bool | str]:
     return {k: v for k, v in proof.system.scoped.settings.items() if k not in ("blocks", "branches")}
 
 
+def not_judged(proof: Proof) -> list[str]:
+    """The rules by which no step of the design is judged, nor a state: of these a proof says nothing."""
+    made = proof.system
+    judged = {s.rule for a in made.actions for s in all_statements(a.effects) if isinstance(s, ir.Obey)}
+    judged |= {f.name for f in made.facts.all()}
+    return [n for n, rule in made.design.spec.rules.items() if rule.kind != "lint" and n not in judged]
+
+
 def message(proof: Proof, r: Result) -> str:
     """What the rule says there."""
     step = proof.system.design.spec.steps[r.action]
@@ -115,7 +125,9 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
         yield f"  rests on      the lemmas {' and '.join(proof.lemmas)} for what is counted: {counted}"
     if proof.system.events:
         yield "  assumes       that each event obeys its rules and stays within the ranges of its types"
-    yield "  leaves out    how large a counter may grow; lints"
+    yield f"  leaves out    how large a counter may grow; lints{PINS if proof.system.events else ''}"
+    if unjudged := not_judged(proof):
+        yield f"  says nothing  of {', '.join(unjudged)}: no step here is judged by it"
     if proof.never:
         yield f"  never         {', '.join(proof.never)}: not enabled in any state of these sizes"
     for action, why in proof.left.items():

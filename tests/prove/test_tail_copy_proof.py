@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("z3")
 
 from attempts import attempt, breaks, design, open_ends
-from kvsan.checker.prove.prove import prove
-from kvsan.checker.prove.system import system
+from kvsan.checker.prove.prove import Proof, prove
+from kvsan.checker.prove.system import ownership, system
 from kvsan.checker.report.proof import as_json, as_text
 from kvsan.spec.designs.catalog import TAIL_COPY
 from kvsan.spec.lang import ir
@@ -92,6 +92,21 @@ def test_a_step_that_no_state_enables_is_not_called_proved_in_silence() -> None:
     proof = attempt("tail_copy", "grow_tail")  # three tokens of prompt leave room for one: no new block
     assert proof.never == ["grow_tail"]
     assert "never         grow_tail" in as_text(proof, "")
+
+
+def test_rules_by_which_no_step_is_judged_are_named() -> None:
+    proof = Proof(system(design("tail_copy")))
+    named = set(json.loads(as_json(proof))["not_judged"])
+    assert {"survivors_unharmed", "ref_count_agrees", "hit_is_live"} < named
+    assert not named & {"exclusive_write", "view_intact", "needless_copy"}
+    assert "survivors_unharmed, " in as_text(proof, "")
+
+
+@pytest.mark.slow
+def test_the_discipline_says_which_counts_are_not_proved() -> None:
+    proof = Proof(ownership())
+    assert "owners+pins" in as_text(proof, "")
+    assert "survivors_unharmed" in json.loads(as_json(proof))["not_judged"]
 
 
 @pytest.mark.slow
