@@ -20,7 +20,7 @@ class Flat:
 
     variables: list[Term] = field(default_factory=list)
     congruence: list[Term] = field(default_factory=list)
-    families: dict[str, list[tuple[list[Term], Term]]] = field(default_factory=dict)
+    families: dict[tuple[str, int], list[tuple[list[Term], Term]]] = field(default_factory=dict)
     kept: list[Term] = field(default_factory=list)
     done: dict[int, tuple[Term, Term]] = field(default_factory=dict)
 
@@ -80,8 +80,8 @@ class Flat:
                 return self._entry(name, z3.BoolSort(), [*(self(t) for t in inner), member])
 
     def _entry(self, name: str, sort: Term, members: list[Term]) -> Term:
-        """The variable of one entry."""
-        family = self.families.setdefault(name, [])
+        """The variable of one entry. A parameter may have the name of a map."""
+        family = self.families.setdefault((name, len(members)), [])
         for known, variable in family:
             if all(a.get_id() == b.get_id() for a, b in zip(known, members, strict=True)):
                 return variable

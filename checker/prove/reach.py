@@ -28,6 +28,10 @@ class Reached:
     stopped: str
     broken: dict[str, tuple[str, ...]]
 
+    def actions_to(self, rule: str) -> tuple[str, ...]:
+        """The actions of the steps with which a rule is found broken; none where it is not."""
+        return tuple(step.partition("(")[0] for step in self.broken.get(rule, ()))
+
 
 def reach(system: System, names: Sequence[str], scoped: Scoped) -> Reached:
     """Explore a scope, with these facts as invariants. Raises BadDesign."""

@@ -26,6 +26,39 @@ def spacer(
     starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], until: float
 ) -> Invariant | tuple[str, ...] | None:
     """An invariant, or the steps with which the rule breaks, each once. None: no answer for what it may spend."""
+    fixed, (fact,), broken = _begin(starts, 1, until)
+    for clause in clauses:
+        _tell(fixed, fact, broken if clause.head is None else fact, clause, clause.name)
+    answer = _ask(fixed, broken)
+    if answer == z3.sat:
+        return tuple(dict.fromkeys(_names(fixed)))  # a tree, told as a list, repeats itself
+    return _invariant(fixed.get_answer(), fact) if answer == z3.unsat else None
+
+
+def along(
+    starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], steps: Sequence[str], until: float
+) -> tuple[str, ...] | None:
+    """The steps, where these, one after the other, break the rule, and () where they do not. None: as above.
+
+    steps: names of clauses, the last of one that breaks. There is a fact for each number of steps: all premises of a
+    step are facts of the same number, and what it leads to is one of the next. So nothing runs in circles, and Spacer
+    is soon done. A derivation of this is one of what `spacer` asks, once the numbers are forgotten.
+    """
+    fixed, facts, broken = _begin(starts, len(steps), until)
+    for number, (step, fact) in enumerate(zip(steps, facts, strict=True)):
+        for clause in clauses:
+            if clause.name == step:
+                head = broken if clause.head is None else facts[number + 1]
+                _tell(fixed, fact, head, clause, f"{number} {step}")
+    answer = _ask(fixed, broken)
+    if answer == z3.sat:
+        found = dict(name.split(" ", 1) for name in _names(fixed))
+        return tuple(found[number] for number in sorted(found, key=int))
+    return () if answer == z3.unsat else None
+
+
+def _begin(starts: Sequence[Sequence[Term]], relations: int, until: float) -> tuple[Any, list[Any], Any]:
+    """An engine, that many facts of what is seen, the first of which holds of the start, and what must not be."""
     fixed = z3.Fixedpoint()
     fixed.set("engine", "spacer")
     fixed.set("spacer.global", True)
@@ -33,39 +66,45 @@ def spacer(
     fixed.set("timeout", max(1, int((until - time.monotonic()) * 1000)))
     for name in OFF:
         fixed.set(f"xform.{name}", False)
-    fact = z3.Function("fact", *(t.sort() for t in starts[0]), z3.BoolSort())
+    seen = [t.sort() for t in starts[0]]
+    facts = [z3.Function(f"fact{k or ''}", *seen, z3.BoolSort()) for k in range(relations)]
     broken = z3.Function("broken", z3.BoolSort())
-    fixed.register_relation(fact, broken)
+    fixed.register_relation(*facts, broken)
     for start in starts:
-        fixed.fact(fact(*start))
-    for clause in clauses:
-        _tell(fixed, fact, broken, clause)
+        fixed.fact(facts[0](*start))
+    return fixed, facts, broken
+
+
+def _ask(fixed: Any, broken: Any) -> Any:
     try:
-        answer = fixed.query(broken)
+        return fixed.query(broken)
     except z3.Z3Exception:  # how this engine says that it may spend no more
-        return None
-    if answer == z3.sat:
-        names = (str(n) for n in reversed(fixed.get_rule_names_along_trace()))
-        return tuple(dict.fromkeys(n for n in names if n != "<null>"))  # a tree, told as a list, repeats itself
-    return _invariant(fixed.get_answer(), fact) if answer == z3.unsat else None
+        return z3.unknown
 
 
-def _tell(fixed: Any, fact: Any, broken: Any, clause: Clause) -> None:
+def _names(fixed: Any) -> list[str]:
+    """The clauses of a derivation, from the start."""
+    names = (str(n) for n in reversed(fixed.get_rule_names_along_trace()))
+    return [n for n in names if n != "<null>"]
+
+
+def _tell(fixed: Any, before: Any, after: Any, clause: Clause, name: str) -> None:
+    """The clause as a rule from one fact to another, or to what must not be."""
     flat, equal = Flat(), list[Term]()
 
-    def applied(values: Sequence[Term]) -> Term:
+    def applied(fact: Any, values: Sequence[Term]) -> Term:
         """The fact of variables that have these values."""
         names = [z3.FreshConst(t.sort(), "v") for t in values]
         flat.variables.extend(names)
         equal.extend(n == t for n, t in zip(names, map(flat, values), strict=True))
         return fact(*names)
 
-    premises = [applied(pair) for pair in clause.pairs]
-    head = broken() if clause.head is None else applied(clause.head)
+    premises = [applied(before, pair) for pair in clause.pairs]
+    head = applied(after, clause.head or ())
     body = [flat(t) for t in clause.body]
     formula = without_bits(z3.And(*body, *equal, *flat.congruence))
     fixed.declare_var(*flat.variables)
-    fixed.rule(head, [*premises, formula], clause.name)
+    fixed.rule(head, [*premises, formula], name)
 
 
 def _invariant(answer: Term, fact: Any) -> Invariant:

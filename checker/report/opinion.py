@@ -72,6 +72,7 @@ def as_json(second: Second) -> str:
                 "by": o.by,
                 "invariant": list(o.invariant),
                 "trace": list(o.trace),
+                "asked": o.asked or "every step",
                 "explored": second.said(o) if o.status == "broken" else "",
                 "clauses": o.clauses,
                 "seconds": round(o.seconds, 2),
@@ -102,6 +103,8 @@ def _lines(second: Second, replay: str) -> Iterator[str]:
         if o.status == "broken":
             yield f"    broken {second.said(o)}"
             yield f"    in the abstraction by {'; '.join(o.trace)}"
+            if o.asked:
+                yield f"    asked of {o.asked}: a way by some of the clauses is a way by all"
     yield ""
     yield "  rests on      the lemma count_members"
     if _counters(second):

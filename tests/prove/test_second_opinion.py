@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from typing import Any  # what pytest.param makes has no name
 
 import pytest
 
@@ -12,15 +13,18 @@ pytest.importorskip("z3")
 
 import z3
 from attempts import design
+from kvsan.checker.explore.model import starts
 from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.flat import Flat, without_bits
 from kvsan.checker.prove.reach import Reached, reach
-from kvsan.checker.prove.second import Opinion, asked, opinions
+from kvsan.checker.prove.second import ALONG, Opinion, asked, at_start, by_spacer, clauses_of, opinions
+from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
 from kvsan.checker.prove.witness import Clause
 from kvsan.checker.report.opinion import Second, as_json, as_text
-from kvsan.spec.designs.catalog import PREFIX_APPEND_ONLY, TAIL_COPY, Mutant
+from kvsan.checker.report.rulebook import rulebook
+from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, TAIL_COPY, Design, Mutant
 from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
@@ -48,6 +52,9 @@ RULES = {
     "read_is_initialised": "enumeration",
 }
 """What is counted, the state rules of the reference machine, and who proves each; where either may, nobody is named."""
+
+ALONE = {"tail_copy", "prefix_append_only-seal_partial"}
+"""The mutants that Spacer finds soon without a word of the explorer: all of a design, or one."""
 
 
 def tail_copy(mutant: str = "") -> System:
@@ -131,6 +138,20 @@ def test_an_enumeration_without_time_has_no_answer() -> None:
     assert cover([start], flip(new_one == one, new_two == two), time.monotonic()) is None
 
 
+def test_steps_in_their_order_break_the_rule_or_they_do_not() -> None:
+    clauses, start = flip(new_one == z3.Not(one), new_two == two), (z3.BoolVal(True), z3.BoolVal(False))
+    ways, until = [(*["flip"] * n, BREAKS.name) for n in range(4)], time.monotonic() + 60
+    assert [along([start], clauses, way, until) for way in ways] == [(), ways[1], (), ways[3]]
+
+
+def test_premises_of_a_step_in_an_order_hold_after_the_same_number_of_steps() -> None:
+    unlike = Clause("rule at look", ((one,), (two,)), (one != two,), None)
+    clauses = [Clause("flip", ((one,),), (new_one == z3.Not(one),), (new_one,)), unlike]
+    start, until = (z3.BoolVal(True),), time.monotonic() + 60
+    assert spacer([start], clauses, until) == ("flip", unlike.name)
+    assert [along([start], clauses, [*["flip"] * n, unlike.name], until) for n in range(4)] == [(), (), (), ()]
+
+
 def test_the_output_says_what_is_proved_and_what_is_not() -> None:
     made = tail_copy()
     assert set(asked(made)) == set(RULES)
@@ -157,7 +178,7 @@ def test_an_action_that_counts_owners_wrong_is_found() -> None:
     made = tail_copy()
     steps = {**made.design.spec.steps, "fork_branch": without_store(made.design.spec.steps["fork_branch"], "owners")}
     forgets = replace(made, design=replace(made.design, spec=replace(made.design.spec, steps=steps)))
-    (opinion,) = opinions(forgets, ("owners_counted",), real=lambda _: True)
+    (opinion,) = opinions(forgets, ("owners_counted",), way=lambda _: ("fork_branch",))
     assert (opinion.status, opinion.trace[-1]) == ("broken", "owners_counted at fork_branch")
 
 
@@ -172,6 +193,10 @@ def test_what_only_the_abstraction_breaks_is_unknown_and_what_the_explorer_break
     real = Second(made, (broken,), Reached(settings, 10, 5, "", {"exclusive_write": steps}))
     assert real.verdict == "VIOLATED"
     assert "VIOLATED: exclusive_write" in as_text(real, "") and "append_in_place(r0)" in as_text(real, "")
+    assert "asked of" not in as_text(real, "")
+    fewer = Second(made, (replace(broken, asked=ALONG),), real.reached)
+    assert f"asked of {ALONG}" in as_text(fewer, "")
+    assert json.loads(as_json(fewer))["opinions"][0]["asked"] == ALONG
 
 
 # --- the questions ----------------------------------------------------------------------------------------------------
@@ -211,22 +236,37 @@ def test_every_state_rule_of_the_reference_machine_is_proved(rule: str) -> None:
     assert opinion.by in (RULES[rule] or ("Spacer", "enumeration"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mutant", [m for m in TAIL_COPY.mutants if m.rule != "needless_copy"], ids=lambda m: m.name)
-def test_every_mutant_of_the_reference_machine_has_a_counterexample(mutant: Mutant) -> None:
-    made = system(design("tail_copy"), {}, mutant.scope, mutant.name)
-    explored = reach(made, (), made.scoped)
-    (opinion,) = opinions(made, (mutant.rule,), real=lambda rule: rule in explored.broken)
-    assert mutant.rule in explored.broken  # it is no weakness of the abstraction
-    assert (opinion.status, opinion.by) == ("broken", "Spacer")
-    assert opinion.trace[-1].startswith(f"{mutant.rule} at ")
+def breaking(*designs: Design) -> list[Any]:
+    """The mutants that break a state rule, each with its design."""
+    return [
+        pytest.param(d.name, m, id=f"{d.name}-{m.name}")
+        for d in designs
+        for m in d.mutants
+        if rulebook()[m.rule].kind == "rule" or m.rule == "read_is_initialised"
+    ]
 
 
 @pytest.mark.slow
-def test_a_partial_seal_of_the_append_only_cache_has_a_counterexample() -> None:
-    (mutant,) = (m for m in PREFIX_APPEND_ONLY.mutants if m.name == "seal_partial")
-    made = system(design("prefix_append_only"), {}, mutant.scope, mutant.name)
-    explored = reach(made, (), made.scoped)
-    (opinion,) = opinions(made, (mutant.rule,), real=lambda rule: rule in explored.broken)
-    assert mutant.rule in explored.broken
-    assert (opinion.status, opinion.trace[-1]) == ("broken", "seal_is_earned at schedule_prefill")
+@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY))
+def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: str, mutant: Mutant) -> None:
+    wrong, right = (system(design(name), {}, mutant.scope, chosen) for chosen in (mutant.name, ""))
+    explored = reach(wrong, (), wrong.scoped)
+    *steps, last = explored.actions_to(mutant.rule)
+    way = (*steps, f"{mutant.rule} at {last}")
+    (opinion,) = opinions(wrong, (mutant.rule,), 3600, way=explored.actions_to)
+    assert (opinion.status, opinion.by, opinion.asked, opinion.trace) == ("broken", "Spacer", ALONG, way)
+    abstraction, clauses = clauses_of(right, mutant.rule)
+    begun = at_start(abstraction, right.scoped, starts(right.design.spec, right.scoped))
+    assert along(begun, clauses, way, time.monotonic() + 3600) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "mutant"), [m for m in breaking(TAIL_COPY, PREFIX_APPEND_ONLY) if m.id in ALONE or m.values[0] in ALONE]
+)
+def test_spacer_finds_a_counterexample_alone(name: str, mutant: Mutant) -> None:
+    made = system(design(name), {}, mutant.scope, mutant.name)
+    found = by_spacer(made, *clauses_of(made, mutant.rule), time.monotonic() + 3600)
+    assert found is not None and found.status == "broken"
+    assert found.trace[-1].startswith(f"{mutant.rule} at ")
+    assert mutant.rule in reach(made, (), made.scoped).broken  # it is no weakness of the abstraction
