@@ -101,17 +101,16 @@ class Cut:
         late, early = (next(event for line, event in lines if line == at) for at in pair)
         needed = {*pair} if self.within else {*pair, self.begins(self.later), self.begins(self.earlier)}
         alone = [one for one in lines if one[0] in needed or not isinstance(one[1], Access)]
-        for first, second in chain([(early, late)], product(parts(early, block), parts(late, block))):
+        trimmed = product(parts(early, block), parts(late, block)) if early is not late else ()
+        for first, second in chain([(early, late)], trimmed):
             for some in (lines, alone)[self.within :]:
                 yield self._turned(some, first, second)
 
     def _turned(self, lines: list[Line], early: ev.Event, late: ev.Event) -> list[Line]:
         """The lines with these for the two accesses, and the earlier one last where it has to be."""
-        if self.later == self.earlier:
-            assert isinstance(early, ev.Step)
+        if early is late:
             assert isinstance(late, ev.Step)
-            copies = early.copies[::-1] if early is late else (*late.copies, *early.copies)
-            late = early = structs.replace(late, copies=copies)
+            late = structs.replace(late, copies=late.copies[::-1])
         events = {self.earlier: early, self.later: late}
         turned = [(line, events.get(line, event)) for line, event in lines]
         if not self.last:

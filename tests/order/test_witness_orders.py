@@ -120,12 +120,12 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
         ([ADMIT, *BLOCKS, own(2), copy("c", 1, 2, "s"), {"ev": "done", "op": "c"}, read("r", "t")],
          ["read_is_initialised"]),
     "copies of one launch, which has others":
-        ([*BLOCKS, copy("c", 1, 2, "s"), copy("c", 3, 2, "s"), *NEXT[1:], copy("c", 2, 1, "s")],
+        ([*BLOCKS, copy("c", 1, 2, "s"), copy("c", 1, 2, "s"), *NEXT[1:], copy("c", 2, 1, "s")],
          ["copy_precedes_use", "source_stable source_stable"]),
     "the later access races within itself, too":
-        ([*BLOCKS, {"ev": "write", "holder": "h", "block": 1, "slots": [0, 2]}, {"ev": "free", "block": 1}, BLOCKS[0],
-          *by("two", {"ev": "step", "op": "c", "stream": "t", "copies": [[1, 2, 0, 2], [2, 1, 0, 1]]})],
-         ["source_stable", "source_stable source_stable"]),
+        ([*BLOCKS, {"ev": "write", "holder": "h", "block": 1, "slots": [1, 2]}, {"ev": "free", "block": 1}, BLOCKS[0],
+          *by("two", {"ev": "step", "op": "c", "stream": "t", "copies": [[1, 2, 0, 1], [2, 1, 0, 2]]})],
+         ["copy_precedes_use", "source_stable source_stable"]),
     "the launch that goes on is before another of its stream":
         ([*BLOCKS, write("a", 1), {**copy("b", 1, 2, "s"), "slots": [0, 1]},
           {**write("a", 3, "s", 1), "block": [2, 3]},
@@ -146,6 +146,14 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
 def test_a_log(what: str) -> None:
     events, rules = CASES[what]
     assert witnessed([HEADER, *events]) == rules
+
+
+def test_what_comes_behind_the_launch_of_a_later_event_is_left_out() -> None:
+    waited = by("two", {"ev": "sync", "stream": "s"}, own(2))
+    log = [HEADER, ADMIT, *BLOCKS, write("a", 3), *waited, write("a", 2), *by("three", read("r", "t"))]
+    (race,) = check(log).violations
+    assert (race.line, race.earlier) == (10, 9)
+    assert not [event for event in witness(memory_log(log), race).events if isinstance(event, ev.Sync | ev.Map)]
 
 
 @given(logs())
