@@ -53,7 +53,7 @@ def witness(log: Log, found: Violation) -> Witness:
     one_thread = not names_threads(log)
 
     def fresh(begun: ev.Trace = header, hears: Callable[..., Order] = Order) -> Replay:
-        return Replay(begun, recorded, occurring, one_thread=one_thread, hears=hears, elsewhere=begun.rank is not None)
+        return Replay(begun, recorded, occurring, one_thread=one_thread, hears=hears)
 
     cut = possible_first(log, found, fresh)
     header = structs.replace(header, seq=None, started="mid_run" if cut.mid_run else header.started)
