@@ -110,7 +110,7 @@ class Cut:
         """The lines with these for the two accesses, and the earlier one last where it has to be."""
         if early is late:
             assert isinstance(late, ev.Step)
-            late = structs.replace(late, copies=late.copies[::-1])
+            early = late = structs.replace(late, copies=late.copies[::-1])
         events = {self.earlier: early, self.later: late}
         turned = [(line, events.get(line, event)) for line, event in lines]
         if not self.last:
