@@ -99,12 +99,16 @@ class Cut:
             yield lines
             return
         late, early = (next(event for line, event in lines if line == at) for at in pair)
-        needed = {*pair} if self.within else {*pair, self.begins(self.later), self.begins(self.earlier)}
-        alone = [one for one in lines if one[0] in needed or not isinstance(one[1], Access)]
+        launched = {*pair, self.begins(self.later), self.begins(self.earlier)}
+        alone, bare = (
+            [one for one in lines if one[0] in needed or not isinstance(one[1], Access)] for needed in (launched, pair)
+        )
         trimmed = product(parts(early, block), parts(late, block)) if early is not late else ()
         for first, second in chain([(early, late)], trimmed):
-            for some in (lines, alone)[self.within :]:
-                yield self._turned(some, first, second)
+            for some in [bare] if self.within else [lines, alone, bare]:
+                turned = self._turned(some, first, second)
+                if self.in_place(turned):
+                    yield turned
 
     def _turned(self, lines: list[Line], early: ev.Event, late: ev.Event) -> list[Line]:
         """The lines with these for the two accesses, and the earlier one last where it has to be."""

@@ -41,11 +41,9 @@ class Said:
         return same and self.block == (found.block or "") and self.rule in ORDER_NAMES
 
     def instead(self, found: Violation, cut: Cut) -> bool:
-        """It is about the block, whoever reads it, or one of the two launches, and no race; and the log does not have
-        it."""
+        """It is about the block or whoever reads it, and no race; and the log does not have it."""
         about = self.block == found.block or (not self.block and self.branch == found.branch)
-        launched = cut.begins(self.line) in map(cut.begins, (found.line, found.earlier or 0))
-        return (about or launched) and not self.earlier and (self.rule, self.line) not in cut.broken
+        return about and not self.earlier and (self.rule, self.line) not in cut.broken
 
 
 class Replays:

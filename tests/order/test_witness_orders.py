@@ -136,7 +136,8 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
           *by("two", own(1), read("r", "t"))], ["entry_is_held"]),
     "what it copies is not there yet":
         ([*BLOCKS[:2], {"ev": "write", "holder": "h", "block": 1, "slots": [0, 2]}, BLOCKS[2],
-          *by("two", {**write("c", 3), "slots": [0, 1]}, copy("c", 3, 1, "s"))], ["write_within_table"]),
+          *by("two", {**write("c", 3), "slots": [0, 1]}, copy("c", 3, 1, "s"))],
+         ["entry_is_held copy_precedes_use"]),
     "an event of a launch comes before the entry that another reads":
         ([ADMIT, *BLOCKS, write("a", 1), write("b", 2, "t"), own(2), read("a", "s")], ["accesses_ordered"]),
 }  # fmt: skip
