@@ -13,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.explore import Exploration, explore, prepare
@@ -95,8 +97,7 @@ def told(row: Row, outcome: Outcome) -> str:
     found, seconds = outcome.found, outcome.seconds
     fits = next((name for most, name in ((60, "a minute"), (600, "ten minutes")) if seconds <= most), "an hour")
     fits = f"no: {found.stopped}" if found.stopped else fits
-    shown = found.states >= 1_000_000 and found.bytes > 8 * found.states  # else an earlier row has had as much memory
-    size = f"{found.bytes / found.states:.0f}" if shown else ""
+    size = f"{found.bytes / found.states:.0f}" if found.states >= 1_000_000 else ""
     cells = [
         f"`{row.design}`", row.what, found.symmetry, f"{found.states:,}", f"{found.transitions:,}", str(found.depth),
         f"{seconds:.1f}", f"{outcome.compiling:.0f}", size, fits,
@@ -104,15 +105,21 @@ def told(row: Row, outcome: Outcome) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def line(row: Row, seconds: float) -> str:
+    """The row's line, searched."""
+    outcome = searched(row, seconds)
+    assert outcome.found.verdict != "VIOLATED", row
+    return told(row, outcome)
+
+
 def main() -> None:
     os.environ["KVSAN_CACHE"] = tempfile.mkdtemp()
     given = sys.argv[1:]
     seconds = float(given.pop(0)) if given and given[0].isdigit() else 60.0
+    alone = ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1)  # memory is told by its peak
     for name in given or DESIGNS:
         for row in rows(name):
-            outcome = searched(row, seconds)
-            assert outcome.found.verdict != "VIOLATED", row
-            print(told(row, outcome), flush=True)
+            print(alone.submit(line, row, seconds).result(), flush=True)
 
 
 if __name__ == "__main__":
