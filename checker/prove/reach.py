@@ -36,7 +36,7 @@ class Reached:
 def reach(system: System, names: Sequence[str], scoped: Scoped) -> Reached:
     """Explore a scope, with these facts as invariants. Raises BadDesign."""
     spec = system.design.spec
-    kept = {n: s for n, s in spec.steps.items() if s.kind != "auxiliary"}
+    kept = dict(spec.steps)  # a search does not look at facts for a proof
     for name in names:
         if name in spec.steps and spec.steps[name].kind == "auxiliary":
             kept[name] = as_invariant(spec.steps[name], scoped.sizes)

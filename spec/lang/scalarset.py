@@ -117,7 +117,7 @@ def _turns(loop: ir.For, variables: Mapping[str, ir.Variable]) -> Iterator[Break
     kinds: dict[str, str] = {}
     for store in stores:
         if store.variable in shared:
-            kind = "- where there is one" if id(store) in guarded else _accumulates(store, shared)
+            kind = "- where there is one" if id(store) in guarded else _accumulates(store)
             if kind and kinds.setdefault(store.variable, kind) == kind:
                 continue
             yield Break(
@@ -147,24 +147,21 @@ def _own(index: tuple[ir.Expr, ...], member: str) -> frozenset[int]:
     return frozenset(n for n, i in enumerate(index) if isinstance(i, ir.Name) and i.name == member)
 
 
-def _accumulates(store: ir.Store, shared: set[str]) -> str:
-    """How a store commutes with itself, '' where it does not: `v = v op e` with e untouched by the loop, or a constant.
+def _accumulates(store: ir.Store) -> str:
+    """How a store commutes with itself, '' where it does not: `v = v op e`, or a constant.
 
-    Stores of different kinds to one variable do not commute.
+    Stores of different kinds to one variable do not commute. That no other turn changes what e reads, `_loose_reads`
+    sees to.
     """
     match store.value:
         case ir.Const(constant):
             return f"= {constant}"
         case ir.Empty():
             return "= empty"
-        case ir.Arith(op, ir.Read(variable, index), other) if (variable, index) == (store.variable, store.index):
-            return op if op in ("+", "|", "&", "excess", "-", "max", "min") and not _reads(other, shared) else ""
+        case ir.Arith(op, ir.Read(variable, index), _) if (variable, index) == (store.variable, store.index):
+            return op if op in ("+", "|", "&", "excess", "-", "max", "min") else ""
         case _:
             return ""
-
-
-def _reads(expr: ir.Expr, variables: set[str]) -> bool:
-    return any(read.variable in variables for read in _reads_in((expr,)))
 
 
 def _loose_reads(block: tuple[ir.Stmt, ...], shared: set[str]) -> Iterator[_Read]:

@@ -95,6 +95,12 @@ def test_turns_that_commute_keep_the_symmetry(tmp_path: Path, body: str) -> None
         ("s.weight[b] += 1\nreset(s, k)", "resets entries that all turns share: beside, weight"),
         ("s.sums[r] += s.weight[b]\nreset(s, k)", "reads `weight`"),
         ("for m in row(s.beside, b):\n    s.sums[r] += 1\ns.beside[b, k] = 0", "reads `beside`"),
+        ("s.sums[r] += 1\ns.weight[b] += s.sums[r]", "reads `sums`"),
+        ("s.sums[r] += s.sums[r]", "reads `sums`"),
+        (
+            "if s.weight[k] > 0:\n    if s.sums[r] > 0:\n        s.sums[r] = s.weight[k] - 1",
+            "sets `sums`",
+        ),
         ("reset(s, b)", "resets entries that all turns share: beside, weight"),
     ],
 )
