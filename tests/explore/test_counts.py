@@ -30,6 +30,12 @@ def counts(found: Exploration) -> tuple[int, int, int]:
     return found.states, found.transitions, found.depth
 
 
+def test_four_branches_of_which_pairs_are_alike_have_one_state_an_orbit(machine: Design) -> None:
+    """Three branches have no two pairs: every order that sorts their colours is then as good as any other."""
+    four = {"branches": "4", "blocks": "6"}
+    assert explored(machine, "full", four).states == explored(find("tail_copy"), "full", four).states == 503
+
+
 def test_two_branches_have_the_reference_counts(machine: Design) -> None:
     found = explored(machine, "none", TWO)
     assert counts(found)[:2] == (100, 296)

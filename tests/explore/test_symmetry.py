@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kvsan.checker.explore import canon
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.model import model, starts
 from kvsan.checker.explore.symmetry import symmetry
+from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, holds, run
 from kvsan.spec.lang.scalarset import scalarset
 from kvsan.spec.lang.symbolic import functional, predicate
@@ -120,3 +122,20 @@ def test_a_constant_that_differs_from_member_to_member_breaks_it_where_it_is_rea
     uneven = replace(chosen, known={n: v for n, v in chosen.known.items() if n not in ("block_size", "pool_of")})
     used = symmetry(model(spec, uneven, starts(spec, chosen)), "full")
     assert (used.name, used.note) == ("blocks", "Branch: the constant block_size differs from member to member")
+
+
+def test_a_counted_fact_that_names_one_block_breaks_it_too() -> None:
+    whole = made("tail_copy", "two_branches")[0]
+    (fact,) = (f for f in whole.counted if f.name == "owners_counted")
+    first = ir.Compare("==", ir.Name("b", ir.SortType("Block")), ir.Const(0, ir.SortType("Block")))
+    used = symmetry(replace(whole, counted=(replace(fact, value=first),)), "full")
+    assert (used.name, "this is always one and the same Block" in used.note) == ("none", True)
+
+
+def test_as_many_branches_as_have_few_orders_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = made("tail_copy", "two_branches")[0]
+    monkeypatch.setattr(canon, "MOST_BRANCHES", 2)
+    assert symmetry(whole, "full").name == "full"
+    monkeypatch.setattr(canon, "MOST_BRANCHES", 1)
+    used = symmetry(whole, "full")
+    assert (used.name, used.note) == ("blocks", "2 members of Branch have too many orders; at most 1")

@@ -96,6 +96,18 @@ def test_a_local_of_promela_is_no_variable_and_no_parameter(tmp_path: Path) -> N
     assert "hidden int p__;" in made and "inline end_2(p_) {" in made
 
 
+def test_promela_takes_every_value_of_a_parameter_and_starts_where_the_design_does(tmp_path: Path) -> None:
+    text = BEAMS.partition("```")[0].replace(
+        "def end(s: Beams, r: Branch)", "def end(s: Beams, r: Branch, c: Branch | None)"
+    )
+    text = text.replace("    require(s.alive[r])\n\n    for", "    require(s.alive[r] and c != r)\n\n    for")
+    path = tmp_path / "beams.py"
+    path.write_text(text)
+    made = promela(subject(find(str(path)), {"prompt": "2"}))
+    assert re.findall(r":: (end_2\(.*\))", made) == [f"end_2({r}, {c})" for r in (0, 1) for c in ("None", 0, 1)]
+    assert "written[0] = 3" in made  # its slots 0 and 1
+
+
 @pytest.fixture(scope="module")
 def tail_copy() -> Tla:
     return tla(subject(find("tail_copy")))

@@ -11,15 +11,16 @@ import pytest
 from kvsan.checker.command.line import Line
 from kvsan.checker.command.review import Request, gathered, proof_of, run
 from kvsan.checker.explore.design import find
+from kvsan.checker.explore.explore import Finding
 from kvsan.checker.explore.mutants import Caught
 from kvsan.checker.report.review.blocks import Details, Diagram, Heading, Items, Paragraph, Table
-from kvsan.checker.report.review.content import document, title
+from kvsan.checker.report.review.content import document, title, verdict_of
 from kvsan.checker.report.review.diagram import svg
 from kvsan.checker.report.review.markdown import markdown
 from kvsan.checker.report.review.material import Material, Shown
 from kvsan.checker.report.review.page import page
 from kvsan.checker.report.review.words import wrong
-from kvsan.spec.designs.catalog import DESIGNS
+from kvsan.spec.designs.catalog import DESIGNS, Mutant
 
 pytest.importorskip("llvmlite", reason="the searches need the extra `explore`")
 
@@ -185,6 +186,25 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     unseen = "What the design says it can do, and no scope shows: can_"
     assert unseen in markdown(document(blind)).replace("\\", "") and unseen not in before.replace("\\", "")
     assert "ended early" not in before and "not caught" not in before and "judged by" not in before
+
+
+def test_the_worst_of_several_searches_is_the_verdict(material: Material) -> None:
+    (_, found), *_ = material.scopes
+    stopped = replace(found, stopped="the limit of states")
+    broken = replace(stopped, violations=(Finding("clean", "rule", "", (), {}),))
+    assert [verdict_of(some) for some in ([], [found], [found, stopped], [stopped, broken, found])] == [
+        "UNKNOWN", "HOLDS", "UNKNOWN", "VIOLATED",
+    ]  # fmt: skip
+
+
+def test_a_rule_that_a_wrong_decision_alone_is_judged_by_has_its_bugs_too(material: Material) -> None:
+    """And one that is caught as it is pinned is said to differ from nothing."""
+    (name, found), *_ = material.scopes
+    finding = Finding("free_once", "rule", "", (), {})
+    caught = Caught("twice", name, Mutant("twice", "free_once", 0, ""), found, finding)
+    told = markdown(document(replace(material, mutants=(Shown(caught, ""),))))
+    assert "vllm-project/vllm #1556" in told and "differs from what is pinned" not in told
+    assert "vllm-project/vllm #1556" not in markdown(document(material))
 
 
 def test_the_same_inputs_give_the_same_bytes_but_for_one_line(material: Material) -> None:

@@ -57,7 +57,7 @@ def turn(s: Road, wrong: bool) -> None:
 @action
 def go_on(s: Road) -> None:
     """Any other."""
-    require(0 < s.at and s.at < (2 if s.forks else 4))
+    require(s.at > 0 and s.at < (2 if s.forks else 4))
 
     walked(s)
 
