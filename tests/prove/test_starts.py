@@ -97,6 +97,18 @@ def test_a_start_that_counts_blocks_stands_for_no_other_number(
         assert "UNKNOWN: not proved: the start for any number\n" in said
 
 
+def test_a_fact_that_one_block_breaks_at_the_start_is_broken(tmp_path: Path) -> None:
+    path, text = tmp_path / "few.py", FEW.replace("import Const", "import Const, auxiliary")
+    text = text.replace("    for b in members(Block, s):\n        APART", "    s.apart = only(Block(0))")
+    fact = text.replace("FACT", "s.enough > 0").replace("def few_are_so(s: Few)", "def is_not_apart(s: Few, b: Block)")
+    fact = fact.replace("@invariant", "@auxiliary").replace(
+        "return all(s.enough > 0 for b in members(Block, s))", "return b not in s.apart"
+    )
+    path.write_text(fact.replace("initial, invariant", "initial"))
+    found = prove(system(with_facts(str(path))), explore=False)
+    assert (found.verdict, found.start) == ("VIOLATED", [("is_not_apart", "all_free")])
+
+
 def test_an_invariant_of_the_abstraction_is_of_one_number_too(tmp_path: Path) -> None:
     made = of(tmp_path, "if s.free[s.pool_of[b]] < 9:\n            s.apart = s.apart | only(b)", "True or s.held[b]")
     found = tuple(opinions(made, ("alloc_from_free",)))
