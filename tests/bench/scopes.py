@@ -106,14 +106,14 @@ def told(row: Row, outcome: Outcome) -> str:
 
 
 def line(row: Row, seconds: float) -> str:
-    """The row's line, searched."""
+    """The row's line, searched; the machine code is in no cache."""
+    os.environ["KVSAN_CACHE"] = tempfile.mkdtemp()
     outcome = searched(row, seconds)
     assert outcome.found.verdict != "VIOLATED", row
     return told(row, outcome)
 
 
 def main() -> None:
-    os.environ["KVSAN_CACHE"] = tempfile.mkdtemp()
     given = sys.argv[1:]
     seconds = float(given.pop(0)) if given and given[0].isdigit() else 60.0
     alone = ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1)  # memory is told by its peak
