@@ -3,10 +3,14 @@ two accesses happen the wrong way round. `run` events mark where launches happen
 
 What can come first is said in `reordered`. Of that, events are taken out as long as the replay reports the breach, and
 no other that it did not report before. Where a thread makes the earlier access, or waits for it at once, it comes last
-in the witness, and the replay reports the block there. Where nothing orders the later access behind the begin of its
-life either, the two come in one life, under the rule for that; where the block is free in that order, or its slots are
-not written yet, it is the rule for that which the order breaks at one of the two. Slots that nobody wrote need no other
-order: the witness is what of the log is needed to read them.
+in the witness, and the replay reports the block there. Where other races of theirs are told first, the two accesses are
+shown without what else they do.
+
+Where nothing orders the later access behind the begin of its life either, as a third thread's into a block that two
+others handed on, no order has the two in their two lives: if it comes first, it comes before that begin. So they come
+in one life, under the rule for that. Where the block is free in that order, or has no entry or contents yet, the order
+breaks the rule for that, and that is reported. Slots that nobody wrote need no other order: the witness is what of the
+log is needed to read them.
 
 What is before a gap is not known at the breach, so the witness begins after it, mid-run. So does that of a long log: it
 begins with the life of the block in which the earlier access is.
