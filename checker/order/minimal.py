@@ -39,17 +39,14 @@ class Minimal:
         return few if closer is few else self._smaller(closer)
 
     def _about(self, lines: Lines) -> Lines:
-        """What has to do with the blocks and branches of the lines that stay, if that is enough."""
+        """What has to do with the blocks and branches of the lines that stay, and its ends, if that is enough."""
         names = [{*names_of(event)} for _, event in lines]
         known = {name for (line, _), mine in zip(lines, names, strict=True) if line in self.first for name in mine}
         branches = {name for name in known if name[0] == "branch"}
         known = known.union(*(mine for mine in names if mine & branches))
-        others = {name for mine in names if mine & known for name in mine if name[0] == "branch"}
-        few = [
-            one
-            for one, mine in zip(lines, names, strict=True)
-            if one[0] in self.first or mine & known or (mine and mine <= others)
-        ]
+        about = {line for (line, _), mine in zip(lines, names, strict=True) if line in self.first or mine & known}
+        ops = {op_of(event) for line, event in lines if line in about}
+        few = [(n, e) for n, e in lines if n in about or (isinstance(e, ev.Done) and e.op in ops)]
         return few if not self.spent and self.same(few) else lines
 
     def _gathered(self, lines: Lines) -> Lines:

@@ -31,6 +31,7 @@ PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
         ["accesses_ordered"],
     ),
     "what a thread of the rank signals is not passed on": ("signal d, " + ALONE, "VIOLATED", ["accesses_ordered"]),
+    "whatever others may pass on later": ("signal d, " + ALONE + ", two:await e", "VIOLATED", ["accesses_ordered"]),
     "the other races are told": (ALONE + ", b=s2, c=t2", "VIOLATED", ["accesses_ordered"]),
     "what is ordered holds": ("1, signal c, two:await c, two:await d, two:1", "HOLDS", []),
 }

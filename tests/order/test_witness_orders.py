@@ -43,6 +43,10 @@ def witnessed(log: list[Event]) -> list[str]:
         if race.rule not in ORDER_NAMES:
             continue
         made = witness(memory_log(log), race)
+        hosts = [
+            n for n, e in zip(made.lines, made.events, strict=True) if n not in nodes and not isinstance(e, ev.Run)
+        ]
+        assert hosts == sorted(hosts)
         happen = [*happenings(made, nodes)]
         for i, node in enumerate(happen):
             assert not model.before[node] & set(happen[i + 1 :])
@@ -116,9 +120,12 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
     "the entry that it reads is made behind the earlier access":
         ([{**ADMIT, "tokens": 4}, *BLOCKS, own(1), write("x", 1), {"ev": "done", "op": "x"}, write("y", 2), own(2, 1),
           *by("two", read("r", "t", 4))], ["read_is_initialised"]),
-    "a copy that is known complete brings nothing":
-        ([ADMIT, *BLOCKS, own(2), copy("c", 1, 2, "s"), {"ev": "done", "op": "c"}, read("r", "t")],
-         ["read_is_initialised"]),
+    "a copy is known complete":
+        ([{**ADMIT, "tokens": 4}, *BLOCKS, own(2), own(3, 1), write("v", 1), copy("c", 1, 2, "s"),
+          {"ev": "done", "op": "c"}, read("r", "t", 3)], ["read_is_initialised"]),
+    "that is learned later":
+        ([*BLOCKS, write("v", 1), copy("c", 1, 2, "s"), {**ADMIT, "tokens": 4}, own(2), own(3, 1),
+          {"ev": "done", "op": "c"}, read("r", "t", 3)], ["read_is_initialised"]),
     "copies of one launch, which has others":
         ([*BLOCKS, copy("c", 1, 2, "s"), copy("c", 1, 2, "s"), *NEXT[1:], copy("c", 2, 1, "s")],
          ["copy_precedes_use", "source_stable source_stable"]),
@@ -147,6 +154,15 @@ CASES: dict[str, tuple[list[Event], list[str]]] = {
 def test_a_log(what: str) -> None:
     events, rules = CASES[what]
     assert witnessed([HEADER, *events]) == rules
+
+
+def test_of_a_long_log_what_names_other_blocks_is_left_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvsan.checker.order.minimal.TRIALS", 1)
+    others = [{"ev": "alloc", "block": 3}, write("w", 3), {"ev": "done", "op": "w"}, {"ev": "free", "block": 3}] * 100
+    entries = [{**ADMIT, "tokens": 4}, *BLOCKS[:2], own(1), own(2, 1), write("v", 2), {"ev": "done", "op": "v"}]
+    log = [HEADER, *entries, *others, write("x", 1, "u"), *others, read("r", "t", 4)]
+    (race,) = check(log).violations
+    assert len(witness(memory_log(log), race).events) <= 14
 
 
 def test_what_comes_behind_the_launch_of_a_later_event_is_left_out() -> None:
