@@ -100,8 +100,9 @@ def _choose_state(world: World, wanted: str | None) -> None:
     leaves = [name for name in world.states if name not in parents]
     if wanted is not None:
         leaves = [wanted] if wanted in world.states else []
-    if not leaves:
-        _no_state(world, wanted)
+    first = next(iter(world.modules.values()))
+    if not leaves or (wanted is None and world.states[leaves[0]][0].path.parent != first.path.parent):
+        _no_state(world, wanted)  # a state that is merely imported is another specification's
         return
     for extra in leaves[1:]:
         module, node = world.states[extra]
@@ -125,7 +126,7 @@ def _no_state(world: World, wanted: str | None) -> None:
         f"{world.name} has no state class" + (f" `{wanted}`" if wanted else ""),
         module.span(module.tree),
         f"one of {', '.join(here)}" if here else "one class that derives from State",
-        f"name {world.name}:{here[0]}" if here else "class Model(State): ...",
+        f"name {world.name}:{here[0]}" if here else f"class Model({next(iter(world.states), 'State')}): ...",
     )
 
 

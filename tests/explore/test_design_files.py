@@ -177,6 +177,14 @@ def test_a_class_that_is_not_there_is_said_before_anything_else(tmp_path: Path) 
     assert find(f"{path}:Beams").spec.state == "Beams"
 
 
+def test_a_file_without_a_state_class_is_told_to_have_one(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(BEAMS.partition("class Beams")[0], encoding="utf-8")
+    with pytest.raises(SpecError, match="wrong has no state class") as caught:
+        find(str(path))
+    assert [d.fix for d in caught.value.diagnostics] == ["class Model(Ownership): ..."]
+
+
 def test_a_name_that_the_ledger_has_is_said_at_the_design_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_text(BEAMS.replace("def append(", "def leave(").replace("    append(s, r", "    leave(s, r"))
