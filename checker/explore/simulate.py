@@ -57,8 +57,12 @@ class _Walker:
         for verdict in outcome.verdicts:
             if not verdict.holds and verdict.rule not in self.prepared.model.lints:
                 return verdict.rule, "rule", ""
+        return self.wrong(outcome.after)
+
+    def wrong(self, state: Plain) -> tuple[str, str, str]:
+        """The invariant that a state breaks, its kind and what to say; '' where none."""
         for name, doc, fact in self.facts:
-            if not holds(fact, self.prepared.model.variables, outcome.after):
+            if not holds(fact, self.prepared.model.variables, state):
                 return name, "invariant", doc
         return "", "", ""
 
@@ -70,6 +74,9 @@ def simulate(prepared: Prepared, walks: int, depth: int, seed: int) -> Walks:
     for walk in range(1, walks + 1):
         start = walker.chance.choice(prepared.begun).state
         state, codes = start, []
+        rule, kind, message = walker.wrong(start)
+        if rule:
+            return Walks(walk, taken, Finding(rule, kind, message, (), start), (), start)
         while len(codes) < depth and (moved := walker.move(state)) is not None:
             code, outcome = moved
             codes.append(code)

@@ -169,4 +169,7 @@ def walks_text(done: Walks, seed: int) -> str:
     """Random walks for people."""
     lines = list(_finding("violated", done.found)) if done.found else []
     verdict = f"VIOLATED: {done.found.rule}" if done.found else "UNKNOWN: nothing failed, and walks prove nothing"
-    return "\n".join([*lines, f"{done.walks} walks, {done.steps} steps, seed {seed}", verdict]) + "\n"
+    return (
+        "\n".join([*lines, f"{done.walks} walk{'s' * (done.walks != 1)}, {done.steps} steps, seed {seed}", verdict])
+        + "\n"
+    )

@@ -35,7 +35,7 @@ def test_a_transfer_that_the_host_performs_itself_is_in_the_log(
 ) -> None:
     log = tmp_path / "walk.jsonl"
     assert run(Request(str(SECOND_POOL), save=log, simulate=1, depth=3, quiet=True)) == 3
-    assert "1 walks, 3 steps" in capsys.readouterr().out
+    assert "1 walk, 3 steps" in capsys.readouterr().out
     moves = [line for line in map(json.loads, log.read_text().splitlines()) if "holder" in line]
     out = [{n: v for n, v in line.items() if n != "note"} for line in moves[:2]]
     assert out[0] == {"ev": "read", "holder": "holder0", "block": 1}

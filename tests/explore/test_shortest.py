@@ -52,6 +52,14 @@ def test_a_walk_goes_on_after_a_lint() -> None:
     assert (found.found, found.steps) == (None, 6)
 
 
+def test_a_walk_judges_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "road.py"
+    path.write_text((DESIGNS / "fork_in_the_road.py").read_text().replace("    s.at = 0\n", "    s.wrong = True\n"))
+    design = find(str(path))
+    found = simulate(prepare(design, scoped(design), "none"), 2, 5, 0)
+    assert found.found is not None and (found.found.rule, found.found.steps, found.steps) == ("never_wrong", (), 0)
+
+
 def test_a_scope_in_which_nothing_is_ever_pending_shows_no_liveness() -> None:
     chosen = prepared("advised").scoped
     assert Liveness(chosen, 5, {0: 0, 1: 0}, None).verdict == "UNKNOWN"
