@@ -3,14 +3,16 @@
 A step keeps its counters along like any other variable, in words that are not stored. At its end they must be what a
 count of the new state gives: a step that says otherwise breaks the fact, and is reported. So it is for the steps of the
 first JUDGED states, which is every step of a small scope; after that, a quarter of the time would go into it, the fact
-is taken from them, and from its proof where there is one.
+is taken from them, and from its proof where there is one. A step that stores a counter of its own accord, past the
+events of the ledger, is held to it for good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 from kvsan.checker.explore.emit_expr import Emitter, Value, shift_of, signed
 from kvsan.checker.explore.layout import Chunk, Field, Layout, layout, values_of
@@ -20,7 +22,7 @@ from kvsan.spec.lang import ir
 from kvsan.spec.lang.effects import reads, writes
 from kvsan.spec.lang.interpret import Plain, value
 from kvsan.spec.lang.symbolic import Sizes, predicate, size_of
-from kvsan.spec.lang.walk import every
+from kvsan.spec.lang.walk import all_statements, every
 
 JUDGED = 1 << 16
 """States whose steps are held to the facts."""
@@ -157,6 +159,13 @@ def _one_more(field: Field, entry: Value, emit: Emitter) -> None:
             emit.out.line(line)
 
 
+def _by_itself(step: ir.Step, facts: Collection[ir.Step]) -> bool:
+    """Whether a store to a counter stands elsewhere than the fact that says what it counts."""
+    home = {variable_of(f): Path(f.span.file).parent for f in facts}
+    stores = (s for s in all_statements(step.effects) if isinstance(s, ir.Store))
+    return any(home.get(s.variable, Path(s.span.file).parent) != Path(s.span.file).parent for s in stores)
+
+
 def agree(
     step: ir.Step,
     facts: tuple[ir.Step, ...],
@@ -174,7 +183,7 @@ def agree(
     if not changed & {n for f in facts for n in (variable_of(f), *(a.variable for a in reads(f)))}:
         return
     words = Words.of(whole)
-    with out.block(f"if at < {JUDGED}"):
+    with out.block("if True" if _by_itself(step, facts) else f"if at < {JUDGED}"):
         words.begin("y", out)
         words.copy(words.each("y"), words.each("o"), out, stored)
         out.line(counted_again(words, stored, "y"))

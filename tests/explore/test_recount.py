@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kvsan.checker.explore import recount
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.explore.emit import Model
 from kvsan.checker.explore.explore import Exploration, explore, prepare
@@ -15,6 +16,7 @@ from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, run
 from kvsan.spec.lang.symbolic import functional
 
+TUTORIAL = Path(__file__).parents[2] / "spec" / "TUTORIAL.md"
 MISCOUNTED = str(Path(__file__).parent / "designs" / "miscounted.py")
 slow = pytest.mark.slow
 
@@ -113,3 +115,16 @@ def test_a_counter_is_stored_that_is_not_derived_has_no_room_or_may_be_undefined
 )
 def test_a_state_of_the_reference_machine_takes_few_words(changes: dict[str, str], words: int) -> None:
     assert made("tail_copy", changes)[0].layout.words == words
+
+
+def test_a_step_that_counts_of_its_own_accord_is_held_to_the_fact_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the events of the ledger the first states are enough; here nothing has shown that it counts right."""
+    monkeypatch.setattr(recount, "JUDGED", 0)
+    text = TUTORIAL.read_text(encoding="utf-8").partition("```python file=beams.py\n")[2].partition("```")[0]
+    path = tmp_path / "beams.py"
+    path.write_text(text.replace("        unmap(s, r, p, b)\n", "        unmap(s, r, p, b)\n        s.owners[b] = 0\n"))
+    design = find(str(path))
+    found = explore(prepare(design, scoped(design)))
+    assert [v.rule for v in found.violations] == ["owners_counted"]
