@@ -19,7 +19,8 @@ Term = Any
 OFF = ("slice", "inline_linear", "inline_eager", "coi", "elim_term_ite", "tail_simplifier_pve", "subsumption_checker")
 
 SPENT = 10_000_000
-"""What Spacer may spend on one question, in Z3's count of resources: ten or twenty seconds, alike on every machine."""
+"""What Spacer may spend on one question, in Z3's count of resources, alike on every machine: ten or twenty seconds
+where little is seen. Of large clauses much goes uncounted: there it may be minutes, and the clock ends it."""
 
 
 def spacer(
