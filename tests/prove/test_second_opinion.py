@@ -48,7 +48,7 @@ RULES = {
     "entry_is_held": "",
     "exclusive_write": "",
     "free_once": "",
-    "private_copy_target": "enumeration",
+    "private_copy_target": "",
     "read_is_initialised": "enumeration",
 }
 """What is counted, the state rules of the reference machine, and who proves each; where either may, nobody is named."""
