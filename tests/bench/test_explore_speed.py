@@ -141,7 +141,7 @@ def cold(source: str, changes: dict[str, int]) -> float:
         ("tail_copy", [{"branches": 6, "blocks": 8}, {"branches": 30, "blocks": 40}, {"branches": 100, "blocks": 100}]),
         ("paged_cow", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
         ("prefix_append_only", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
-        ("prefix_cow", [{"branches": 4, "blocks": 6}, {"branches": 8, "blocks": 12}]),
+        ("prefix_cow", [{"branches": 4, "blocks": 6}, {"branches": 8, "blocks": 12}, {"branches": 32, "blocks": 48}]),
         ("speculative", [{"branches": 4, "blocks": 8}, {"branches": 8, "blocks": 16}]),
         ("transfers", [{"branches": 4, "blocks": 6}, {"branches": 8, "blocks": 12}]),
     ],
@@ -151,4 +151,5 @@ def test_compiling_does_not_grow_with_the_scope(source: str, scopes: list[dict[s
     default, *wide = (min(cold(source, changes) for _ in range(2)) for changes in ({}, *scopes))
     told = ", ".join(f"{at} {seconds:.1f} s" for at, seconds in zip(map(str, scopes), wide, strict=True))
     print(f"{source}: compiled in {default:.1f} s, {told}")
-    assert max(wide) <= 1.6 * default
+    # once a state has outgrown its names it lies in an array, whose code is a little longer, and never longer again
+    assert wide[-1] <= 1.6 * default and max(wide) <= 2 * default
