@@ -14,12 +14,10 @@ relation for each number of steps, and only the clauses of that step from one to
 derives from all clauses too. Who stands where, which block and which branch are seen, and what holds of them on the way
 is for Spacer to find, and of a right design it finds nothing along the same steps.
 
-How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, three by Spacer in seconds, the others
-by either in up to four minutes of processor time. Each mutant of `tail_copy`, `paged_cow` and `prefix_append_only`
-that breaks a state rule has a counterexample of Spacer's, in seconds. So have the seven of `transfers` that
-were asked; two long ones of `speculative` had none in a minute, and `prefix_cow` has no functional form. Asked of every
-step, with no word of the explorer, Spacer finds one for each mutant of `tail_copy`, and for some of the others within a
-minute; for `copy_keeps_source` of `paged_cow` not in a hundred seconds.
+How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
+minutes of processor time. Each mutant of `tail_copy`, `paged_cow` and `prefix_append_only` that breaks a state rule has
+a counterexample of Spacer's along the explorer's steps. Asked of every step, with no word of the explorer, Spacer finds
+one for each mutant of `tail_copy`. Of other designs nothing is shown, and `prefix_cow` has no functional form.
 """
 
 from __future__ import annotations
