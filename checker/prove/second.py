@@ -12,12 +12,13 @@ and its invariant stands the same check.
 Of a rule that the explorer breaks, Spacer is asked of the explorer's steps, by their actions and one after the other: a
 relation for each number of steps, and only the clauses of that step from one to the next. What it derives there it
 derives from all clauses too. Who stands where, which block and which branch are seen, and what holds of them on the way
-is for Spacer to find, and of a right design it finds nothing along the same steps.
+is for Spacer to find.
 
 How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
 minutes of processor time. Each mutant of `tail_copy`, `paged_cow` and `prefix_append_only` that breaks a state rule has
-a counterexample of Spacer's along the explorer's steps. Asked of every step, with no word of the explorer, Spacer finds
-one for each mutant of `tail_copy`. Of other designs nothing is shown, and `prefix_cow` has no functional form.
+a counterexample of Spacer's along the explorer's steps, along which the right design has none. Asked of every step,
+with no word of the explorer, Spacer finds one for each mutant of `tail_copy`. Of other designs nothing is shown, and
+`prefix_cow` has no functional form.
 """
 
 from __future__ import annotations
