@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any  # z3 is untyped
@@ -79,8 +79,8 @@ class Naming:
         return bool(self.value(one).get_id() == self.value(other).get_id())
 
 
-def example(made: StepTerms, members: Iterable[Term], goal: Term, model: Any) -> Example:
-    """What a model says against a goal, in the words of the specification."""
+def example(made: StepTerms, members: Iterable[Term], given: Sequence[Term], goal: Term, model: Any) -> Example:
+    """What a model that makes the given terms true says against a goal, in the words of the specification."""
     terms = made.terms
     stands: dict[int, Term] = {}
     ordered = sorted(members, key=lambda t: (t.num_args(), str(t)))
@@ -95,7 +95,7 @@ def example(made: StepTerms, members: Iterable[Term], goal: Term, model: Any) ->
     for p in made.step.params:
         if is_open(p.type, terms.sizes):
             naming.text(made.params[p.name], p.type)
-    cells = _matter(made, naming, goal)
+    cells = _matter(made, naming, given, goal)
     before = [(_entry(terms, c, naming), naming.text(c.term, terms.variables[c.variable].value)) for c in cells]
     arguments = ", ".join(naming.text(made.params[p.name], p.type) for p in made.step.params)
     after = []
@@ -113,13 +113,13 @@ def bare(type_: ir.Type) -> ir.Type:
     return type_.inner if isinstance(type_, ir.OptionType) else type_
 
 
-def _matter(made: StepTerms, naming: Naming, goal: Term) -> list[Cell]:
+def _matter(made: StepTerms, naming: Naming, given: Sequence[Term], goal: Term) -> list[Cell]:
     """The entries whose values make the step possible and the goal fail."""
     solver = z3.SolverFor("ALL")
     solver.set("rlimit", 5_000_000)
     solver.set("core.minimize", True)
     plain = made.terms.plain
-    solver.add(z3.Or([z3.Not(plain(g)) for g in made.guard] + [plain(goal)]))
+    solver.add(z3.Or([z3.Not(plain(g)) for g in given] + [plain(goal)]))
     stands = list(naming.stands.values())
     kinds = by_sort(stands)
     instances = Instances(made.terms)

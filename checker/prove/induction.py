@@ -35,15 +35,19 @@ QUICK, TURNS, PER_TURN, FEW = 20_000, 60, 8, 6
 """For one goal: what pattern matching may take, queries with instances, new instances of a hypothesis a query; queries
 for what is not possible at all, which two have shown where it was so."""
 
+FACTS, ENABLED, DONE = range(3)
+"""What a goal may rest on: that the facts hold before the step, that it is enabled, that it is defined."""
+
 
 @dataclass(frozen=True)
 class Goal:
-    """One query. rule: what it is part of. number: that of an obligation."""
+    """One query. rule: what it is part of. number: that of an obligation. given: what it may rest on."""
 
     rule: str
     kind: str
     term: Term
     number: int = -1
+    given: int = DONE
 
 
 @dataclass
@@ -75,6 +79,8 @@ class Induction:
     made: StepTerms
     instances: Instances
     hypotheses: list[Template] = field(default_factory=list)
+    told: list[Template] = field(default_factory=list)
+    given: int = FACTS
     solver: Any = None
     quick: Any = None
     known: Known = field(default_factory=lambda: Known({}))
@@ -98,10 +104,11 @@ class Induction:
     def _own_goals(self) -> Iterator[Goal]:
         """That the step stays within its types, and obeys."""
         made = self.made
-        yield from (Goal("defined", "defined", self._closed(t)) for t in made.guard_defined if not z3.is_true(t))
+        for t in made.guard_defined:
+            yield Goal("defined", "defined", self._closed(t), given=FACTS)
         whole = [self._closed(t) for t in made.defined]
         if whole:
-            yield Goal("defined", "defined", z3.And(whole))
+            yield Goal("defined", "defined", z3.And(whole), given=ENABLED)
         for rule, number, term in made.obligations:
             yield Goal(rule, "rule", self._closed(term), number)
 
@@ -161,8 +168,10 @@ def induction(
         if at > deadline or (first and any(r.status == "failed" for r in results.values())):
             result.status = "unknown" if result.status == "proved" else result.status
             continue
+        _assume(run, goal.given)
         _try(run, goal, result)
         result.seconds += time.perf_counter() - at + setup
+    _assume(run, DONE)
     return list(results.values()), _enabled(run)
 
 
@@ -175,22 +184,35 @@ def _results(run: Induction, goals: Sequence[Goal]) -> dict[tuple[str, str], Res
 
 
 def _prepare(run: Induction) -> None:
-    """Two solvers with the step: one for instances, and one with the hypotheses as quantified formulas."""
+    """Two solvers: one for instances, and one with the hypotheses as quantified formulas."""
     made = run.made
     run.solver, run.quick = z3.SolverFor("ALL"), z3.SolverFor("ALL")
     run.solver.set("rlimit", run.spend)
     run.quick.set("smt.mbqi", False)
     run.quick.set("rlimit", QUICK)
-    base = [*made.guard, *made.guard_defined]
-    own = [*made.defined, *(t for _, _, t in made.obligations if run.assume_obligations)]
-    run.hypotheses += [template(made.terms, tuple(made.terms.placeholders(t)), t) for t in own]
-    run.hypotheses += made.terms.templates
-    for term in base:
-        run.solver.add(ranged(made.terms, term))
-        run.quick.add(ranged(made.terms, term))
-    for one in run.hypotheses:
+    _tell(run, made.ranges, [*run.hypotheses, *made.terms.templates])
+    run.known = Known(_closed_members(run, [*made.guard, *made.guard_defined, *_changed(made)]))
+
+
+def _assume(run: Induction, given: int) -> None:
+    """Tell the solvers what goals from here on may rest on: not before that was a goal itself."""
+    made = run.made
+    if run.given < ENABLED <= given:
+        _tell(run, [*made.guard, *made.guard_defined])
+    if run.given < DONE <= given:
+        own = [*made.defined, *(t for _, _, t in made.obligations if run.assume_obligations)]
+        _tell(run, (), [template(made.terms, tuple(made.terms.placeholders(t)), t) for t in own])
+    run.given = max(run.given, given)
+
+
+def _tell(run: Induction, terms: Iterable[Term], hypotheses: Sequence[Template] = ()) -> None:
+    """What holds from here on: terms as they are, and hypotheses for all members."""
+    for term in terms:
+        run.solver.add(ranged(run.made.terms, term))
+        run.quick.add(ranged(run.made.terms, term))
+    for one in hypotheses:
         run.quick.add(one.quantified)
-    run.known = Known(_closed_members(run, [*base, *_changed(made)]))
+    run.told += hypotheses
 
 
 @dataclass
@@ -263,7 +285,8 @@ def _by_instances(run: Induction, goal: Goal, result: Result) -> Any:
         if not _refute(run, known, model):
             if result.example is None:
                 result.number = goal.number
-                result.example = example(run.made, list(known.members.values()), goal.term, model)
+                given = run.made.ranges if goal.given == FACTS else run.made.guard
+                result.example = example(run.made, list(known.members.values()), given, goal.term, model)
             result.status = "failed"
             return answer
     return z3.unknown
@@ -272,7 +295,7 @@ def _by_instances(run: Induction, goal: Goal, result: Result) -> Any:
 def _refute(run: Induction, known: Known, model: Any) -> bool:
     """Assert the instances that a model breaks, for one name of each of its members. Returns whether there are any."""
     members, any_ = different(known.members.values(), model), False
-    for number, one in enumerate(run.hypotheses):
+    for number, one in enumerate(run.told):
         left = PER_TURN
         for key, term in run.instances.of(number, one, members):
             if not left:

@@ -1,25 +1,26 @@
 """The start states: every fact holds in them, for any number of blocks and branches.
 
 An initial step names a few members and leaves all others alike (blocks and branches are scalarsets). A fact speaks of a
-few members at once. So it holds of every scope when it holds of one that has, beside those which the initial step
-touches, as many more as the fact names: a member more would be one more of the untouched.
+few members at once. So it holds of every scope when it holds of one that has, beside those of a scope in which the
+initial step finds all that it names, as many more as the fact names: a member more would be one more of the untouched.
 
 That is looked at, not believed: an initial step may count members (`free`), or go through them until it has enough.
 With one member more it must leave the new one like the last, and all else as it was, as far as the facts depend on it.
 Then its loops have come to a turn that changes nothing but the member it is about, and every further turn is like it.
-Where it does not, no other number of members is shown. What would fool this: a loop that counts, and a second one that
-takes the count back before anybody looks.
+Where it does not, no other number of members is shown. That a variable is at rest at the start, which leaves out of the
+proof what only another value of it would do, is looked at alike; so are the constants and sizes of the scope. What
+would fool this: a loop that counts, and a second one that takes the count back before anybody looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 
-from kvsan.checker.explore.design import scoped
-from kvsan.checker.explore.model import Start, starts
+from kvsan.checker.explore.design import Scoped, scoped
+from kvsan.checker.explore.model import starts
 from kvsan.checker.explore.slice import sources
-from kvsan.checker.prove.system import OPEN_SORTS, System
+from kvsan.checker.prove.system import OPEN_LIMITS, OPEN_SORTS, System
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, Value, default, value
 from kvsan.spec.lang.symbolic import Guarded, Sizes, predicate, size_of
@@ -28,44 +29,59 @@ Fact = ir.Step
 Cells = dict[tuple[int, ...], Value]
 
 
-def broken_at_start(system: System) -> list[tuple[str, str]]:
-    """The facts that a start state breaks, with the initial step: where the proof begins, and in its scope."""
-    found = dict[tuple[str, str], None]()
+def broken_at_start(system: System) -> list[tuple[str, str, Scoped]]:
+    """The facts that a start state breaks, with the initial step and the scope: of that which was asked for, or of
+    that in which the proof begins."""
+    found = dict[tuple[str, str], Scoped]()
     asked = () if system.events else starts(system.design.spec, system.scoped)
-    for begun, sizes in ((system.begun, system.base.sizes), (asked, system.scoped.sizes)):
+    for begun, scope in ((asked, system.scoped), (system.begun, system.base)):
         for start, fact in product(begun, system.facts.all()):
-            if not holds_in(fact, system.variables, sizes, start.state):
-                found[fact.name, start.step] = None
-    return list(found)
+            if not holds_in(fact, system.variables, scope.sizes, {**scope.constants, **start.state}):
+                found.setdefault((fact.name, start.step), scope)
+    return [(*broken, scope) for broken, scope in found.items()]
 
 
 # --- a member more ----------------------------------------------------------------------------------------------------
 
 
 def varying(system: System, names: Iterable[str]) -> list[tuple[str, str]]:
-    """The variables on which these depend at a start, and which it leaves otherwise where there is a member more, each
-    with the initial step."""
+    """The variables on which these and what is at rest depend at a start, and which it leaves otherwise where there is
+    a member more, each with the initial step; and what the scope itself has otherwise then, or begins with."""
     if system.events:
         return []
-    found, wanted = dict[tuple[str, str], None](), tuple(names)
+    found, wanted = dict[tuple[str, str], None](), (*names, *system.idle)
     for sort, setting in OPEN_SORTS.items():
         if not system.base.sizes.sorts.get(sort):
             continue
         number, last = system.base.settings.get(setting), system.base.sizes.sorts[sort]
         if number != last:  # no setting says how many there are
             return [(name, start.step) for start in system.begun for name in wanted]
-        for small, big in zip(*(_with(system, setting, last + more) for more in (1, 2)), strict=True):
-            for name in sorted(sources(system.design.spec.steps[small.step], wanted)):
-                v, cells = system.variables[name], (small.state.get(name, {}), big.state.get(name, {}))
+        scopes = [_with(system, setting, last + more) for more in (1, 2)]
+        found |= dict.fromkeys((name, "the scope") for name in _moving(*scopes))
+        first, second = ({s.step: s for s in starts(system.design.spec, scope)} for scope in scopes)
+        found |= dict.fromkeys((f"what {name} does", name) for name in first.keys() ^ second.keys())
+        for step in first.keys() & second.keys():
+            for name in sorted(sources(system.design.spec.steps[step], wanted)):
+                v, cells = system.variables[name], (first[step].state.get(name, {}), second[step].state.get(name, {}))
                 if not v.const and not _alike(v, *cells, ir.SortType(sort), last):
-                    found[name, small.step] = None
+                    found[name, step] = None
     return list(found)
 
 
-def _with(system: System, setting: str, number: int) -> tuple[Start, ...]:
-    """The starts with so many members."""
+def _with(system: System, setting: str, number: int) -> Scoped:
+    """The base with so many members."""
     changed = {name: str(given) for name, given in {**system.base.settings, setting: number}.items()}
-    return starts(system.design.spec, scoped(system.design, changed))
+    return scoped(system.design, changed)
+
+
+def _moving(one: Scoped, other: Scoped) -> Iterator[str]:
+    """The constants and sizes that say, or follow from, how many there are."""
+    yield from (name for name in one.known if one.known[name] != other.known[name])
+    for was, now, open_ in (
+        (one.sizes.limits, other.sizes.limits, OPEN_LIMITS),
+        (one.sizes.sorts, other.sizes.sorts, OPEN_SORTS),
+    ):
+        yield from (name for name in was if was[name] != now[name] and name not in open_)
 
 
 def _alike(v: ir.Variable, small: Cells, big: Cells, sort: ir.SortType, last: int) -> bool:
@@ -113,7 +129,8 @@ def _true(
     fact: Fact, condition: Guarded, variables: dict[str, ir.Variable], state: Plain, values: tuple[int, ...]
 ) -> bool:
     names: dict[str, Value] = {f"{p.name}'": v for p, v in zip(fact.params, values, strict=True)}
-    return bool(value(condition.condition, variables, state, names))
+    asked = (condition.defined, condition.condition) if fact.kind == "invariant" else (condition.condition,)
+    return all(value(e, variables, state, names) for e in asked)
 
 
 def _counts(fact: Fact, condition: Guarded, variables: dict[str, ir.Variable], sizes: Sizes, state: Plain) -> bool:

@@ -12,7 +12,7 @@ from kvsan.checker.prove import counts
 from kvsan.checker.prove.induction import Result, induction, reads_of
 from kvsan.checker.prove.initial import broken_at_start, varying
 from kvsan.checker.prove.reach import Reached, reach, steps_to
-from kvsan.checker.prove.system import SPEND, System
+from kvsan.checker.prove.system import SPEND, Scoped, System
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
 
@@ -21,7 +21,7 @@ from kvsan.spec.lang.symbolic import Entangled
 class Proof:
     """What was shown of a design.
 
-    results: every rule and fact at every action. start: facts that a start state breaks, with the initial step.
+    results: every rule and fact at every action. start: facts that a start state breaks, with the step and the scope.
     varying: what a start leaves otherwise where there are more members, so that it stands for no other number. never:
     actions that these sizes never enable. lemmas: what the counters rest on. reached: what the explorer says of the
     steps that failed. left: actions that were not tried, and why.
@@ -29,7 +29,7 @@ class Proof:
 
     system: System
     results: list[Result] = field(default_factory=list)
-    start: list[tuple[str, str]] = field(default_factory=list)
+    start: list[tuple[str, str, Scoped]] = field(default_factory=list)
     varying: list[tuple[str, str]] = field(default_factory=list)
     never: list[str] = field(default_factory=list)
     lemmas: tuple[str, ...] = ()

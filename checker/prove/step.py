@@ -10,7 +10,8 @@ from typing import Any  # z3 is untyped
 import z3
 from kvsan.checker.prove.terms import Template, Terms, Translator
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.symbolic import Functional, Sizes, functional, is_open, predicate, size_of
+from kvsan.spec.lang.simplify import conj
+from kvsan.spec.lang.symbolic import Functional, Sizes, Swap, functional, is_open, predicate, size_of
 
 Term = Any
 
@@ -36,7 +37,10 @@ class Matrix:
 
 
 def matrices(expr: ir.Expr, bound: tuple[tuple[str, ir.Type], ...] = ()) -> Iterator[Matrix]:
-    """A condition as facts for all members: conjunctions apart, universal quantifiers in front."""
+    """A condition as facts for all members: conjunctions apart, universal quantifiers in front.
+
+    Out of a disjunction each comes with a name of its own: turns of one loop have the same.
+    """
     match expr:
         case ir.And(items):
             for item in items:
@@ -50,7 +54,10 @@ def matrices(expr: ir.Expr, bound: tuple[tuple[str, ir.Type], ...] = ()) -> Iter
             else:
                 rest = (*items[:at], *items[at + 1 :])
                 for inner in matrices(items[at]):
-                    yield from matrices(ir.Or((*rest, inner.body)), (*bound, *inner.bound))
+                    apart = {name: f"{name}.{len(bound) + k}" for k, (name, _) in enumerate(inner.bound)}
+                    body = Swap({name: ir.Name(apart[name], type_) for name, type_ in inner.bound})(inner.body)
+                    more = tuple((apart[name], type_) for name, type_ in inner.bound)
+                    yield from matrices(ir.Or((*rest, body)), (*bound, *more))
         case _:
             yield Matrix(bound, expr)
 
@@ -70,7 +77,8 @@ def _is_general(expr: ir.Expr) -> bool:
 class StepTerms:
     """One action or event over one state.
 
-    types: of the open names in the step. obligations, defined: closed over open members by `?` constants.
+    ranges: parameters within their types; guard: these and the guard, guard_defined: each where those before it hold.
+    obligations, defined: closed over open members by `?` constants.
     """
 
     step: ir.Step
@@ -79,6 +87,7 @@ class StepTerms:
     params: dict[str, Term]
     names: Names
     translate: Translator
+    ranges: list[Term] = field(default_factory=list)
     guard: list[Term] = field(default_factory=list)
     guard_defined: list[Term] = field(default_factory=list)
     obligations: list[tuple[str, int, Term]] = field(default_factory=list)
@@ -93,9 +102,11 @@ def step_terms(step: ir.Step, variables: Mapping[str, ir.Variable], sizes: Sizes
     names = Names(terms, params, open_names(step, sizes))
     translate = Translator(terms, names)
     made = StepTerms(step, form, terms, params, names, translate)
-    made.guard = [terms.within(params[p.name], p.type) for p in step.params]
+    made.ranges = [terms.within(params[p.name], p.type) for p in step.params]
+    made.guard = [*made.ranges]
     for g in form.guard:
-        made.guard_defined.append(z3.Implies(z3.And(made.guard), translate(g.defined)))
+        if g.defined != ir.TRUE:
+            made.guard_defined.append(z3.Implies(z3.And(made.guard), translate(g.defined)))
         made.guard.append(translate(g.condition))
     for o in form.obligations:
         made.obligations.append((o.rule, o.number, z3.Implies(translate(o.path), translate(o.holds))))
@@ -116,20 +127,19 @@ def open_names(step: ir.Step, sizes: Sizes) -> dict[str, ir.Type]:
 
 def ranged(terms: Terms, body: Term) -> Term:
     """The body, and that the entries which it reads are within their types."""
-    cells = (terms.cells[k] for k in terms.scanner.within(body) if k in terms.cells)
-    bounds = [terms.within(c.term, terms.variables[c.variable].value) for c in cells]
-    kept = [b for b in bounds if not z3.is_true(b)]
+    kept = [r for r in map(terms.range_of, terms.scanner.within(body)) if r is not None]
     return z3.And(body, *kept) if kept else body
 
 
 def facts(fact: ir.Step, made: StepTerms, after: bool) -> list[tuple[tuple[Term, ...], Term]]:
     """A fact of the state before or after as terms, each with the `?` constants that it binds.
 
-    Parameters of a fact stand for every value: sized ones are written out.
+    Parameters of a fact stand for every value: sized ones are written out. An invariant is judged in every state, so
+    it says that it is defined there, too.
     """
     terms, out = made.terms, []
-    condition = predicate(fact, terms.variables, terms.sizes, made.form if after else None).condition
-    parts = list(matrices(condition))
+    found = predicate(fact, terms.variables, terms.sizes, made.form if after else None)
+    parts = list(matrices(conj(found.defined, found.condition) if fact.kind == "invariant" else found.condition))
     for sized in _choices(fact, terms):
         for matrix in parts:
             opened = [(f"{p.name}'", p.type) for p in fact.params if f"{p.name}'" not in sized]

@@ -43,7 +43,8 @@ class Facts:
 @dataclass(frozen=True)
 class System:
     """A design for any number of blocks and branches. sizes: what is of a fixed size. scoped: a scope to look for
-    counterexamples in. base: one that is large enough for its start states to stand for those of every scope."""
+    counterexamples in. base: one that is large enough for its start states to stand for those of every scope. idle:
+    what has its default in all of them, and is taken to have it where every action leaves it so."""
 
     design: Design
     scoped: Scoped
@@ -53,6 +54,7 @@ class System:
     facts: Facts
     variables: dict[str, ir.Variable]
     sizes: Sizes
+    idle: frozenset[str] = frozenset()
     events: bool = False
     """The steps are events: each obeys its rules, and what follows from that is to be shown."""
 
@@ -92,7 +94,8 @@ def system(
     parts, _ = sliced(Parts(spec.of_kind("action"), predicates, ()), spec.variables, chosen.known, idle, asked)
     counted = tuple(s for s in parts.invariants if s.kind == "counted")
     kept = Facts(tuple(s for s in parts.invariants if s.kind != "counted"), counted)
-    return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), open_sizes(chosen.sizes))
+    sizes = open_sizes(chosen.sizes)
+    return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), sizes, idle)
 
 
 def ownership(changes: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> System:
@@ -133,13 +136,13 @@ LEDGER_SORTS = {"Holder": 2, "Identity": 2, "Digest": 2, "Published": 2}
 def _base(
     design: Design, changes: Mapping[str, str] | None, scope: str, mutant: str, facts: tuple[ir.Step, ...]
 ) -> Scoped:
-    """A scope with, beside the members that an initial step may touch, as many as a fact names at once."""
+    """A scope with, beside the members of the one that is asked for, as many as a fact names at once: its initial
+    steps touch none of these by name."""
     chosen = scoped(design, changes, scope, mutant)
-    touched = {"Block": int(chosen.settings.get("positions", 0)), "Branch": 1}
     wider = dict(changes or {})
     for sort, setting in OPEN_SORTS.items():
         if setting in chosen.settings:
-            wider[setting] = str(touched[sort] + max((enough(f, sort) for f in facts), default=0))
+            wider[setting] = str(int(chosen.settings[setting]) + max((enough(f, sort) for f in facts), default=0))
     return scoped(design, wider, scope, mutant)
 
 

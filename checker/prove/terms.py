@@ -78,6 +78,8 @@ class Terms:
     prefix: str = ""
     sorts: dict[str, Term] = field(default_factory=dict)
     cells: dict[int, Cell] = field(default_factory=dict)
+    types: dict[str, ir.Type] = field(default_factory=dict)
+    ranges: dict[int, Term | None] = field(default_factory=dict)
     templates: list[Template] = field(default_factory=list)
     names: dict[int, tuple[Term, Term]] = field(default_factory=dict)
     scanner: Scanner = field(default_factory=Scanner)
@@ -152,14 +154,24 @@ class Terms:
             case _:
                 return z3.BoolVal(True)
 
+    def range_of(self, key: int) -> Term | None:
+        """That an entry is within its type, by its number among those scanned; None where there is nothing to say."""
+        if key not in self.ranges:
+            term = self.scanner.named[key]
+            type_ = self.types.get(term.decl().name())
+            bound = None if type_ is None else self.within(term, type_)
+            self.ranges[key] = None if bound is None or z3.is_true(bound) else bound
+        return self.ranges[key]
+
     # --- reads --------------------------------------------------------------------------------------------------------
 
     def read(self, variable: str, index: tuple[Term | int, ...]) -> Term:
-        """The value before, at constant sized indexes and any members."""
+        """The value before, at constant sized indexes and any members. A parameter may have the name of a variable."""
         v = self.variables[variable]
         sized = tuple(i if isinstance(i, int) else None for i in index)
         members = tuple(i for i in index if not isinstance(i, int))
-        name = ".".join([f"{self.prefix}{variable}", *(str(i) for i in sized if i is not None)])
+        name = ".".join([self.prefix, variable, *(str(i) for i in sized if i is not None)])
+        self.types.setdefault(name, v.value)
         kinds = [self.sort(k) for k, i in zip(v.keys, sized, strict=True) if i is None]
         value = self.sort(v.value)
         term = z3.Function(name, *kinds, value)(*members) if kinds else z3.Const(name, value)

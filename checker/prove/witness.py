@@ -165,7 +165,7 @@ class Abstraction:
     def clauses(self, step: ir.Step, obeys: bool = False) -> Iterator[Clause]:
         """A step as clauses. obeys: it is taken to obey its rules, else what breaks them is a clause each."""
         made = step_terms(step, self.variables, self.sizes)
-        block, branch = z3.Const("B", made.terms.sort(BLOCK)), z3.Const("W", made.terms.sort(BRANCH))
+        block, branch = z3.Const(":b", made.terms.sort(BLOCK)), z3.Const(":w", made.terms.sort(BRANCH))
         guard = [*made.guard, *made.guard_defined, block != made.terms.none(BLOCK), branch != made.terms.none(BRANCH)]
         placed = (block, branch)
         if obeys:
@@ -192,7 +192,7 @@ class Abstraction:
     def broken(self, facts: Iterable[tuple[str, StepTerms, Term]]) -> Iterator[Clause]:
         """Facts of a state that it must not break."""
         for name, made, term in facts:
-            block, branch = z3.Const("B", made.terms.sort(BLOCK)), z3.Const("W", made.terms.sort(BRANCH))
+            block, branch = z3.Const(":b", made.terms.sort(BLOCK)), z3.Const(":w", made.terms.sort(BRANCH))
             members = [block != made.terms.none(BLOCK), branch != made.terms.none(BRANCH)]
             goal = _at(made.terms, term, block, branch)
             yield self._clause(name, made, (block, branch), members, (z3.Not(goal),), None)
@@ -258,11 +258,8 @@ def _present(made: StepTerms) -> list[Term]:
 
 def bounds(terms: Terms, roots: Iterable[Term]) -> list[Term]:
     """That the entries which are read are within their types."""
-    types = {c.term.decl().name(): terms.variables[c.variable].value for c in terms.cells.values()}
     keys = dict.fromkeys(k for root in roots for k in terms.scanner.within(root))
-    read = [t for t in map(terms.scanner.named.__getitem__, keys) if t.decl().name() in types]
-    ranges = (terms.within(t, types[t.decl().name()]) for t in read)
-    return [r for r in ranges if not z3.is_true(r)]
+    return [r for r in map(terms.range_of, keys) if r is not None]
 
 
 def indexed(terms: Terms, roots: Iterable[Term]) -> list[Term]:

@@ -9,13 +9,14 @@ from typing import Any  # JSON values
 from kvsan.checker.prove.example import Example
 from kvsan.checker.prove.induction import Result
 from kvsan.checker.prove.prove import Proof
-from kvsan.spec.designs.settings import as_set
+from kvsan.spec.designs.settings import Settings, as_set
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.walk import all_statements
 
 EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
 MARKS = {"proved": "+", "untouched": ".", "failed": "FAILED", "unknown": "?"}
-PINS = "; engines that count pins among owners, `ref_counts` owners+pins"
+RESTS = "how large a counter may grow; lints; whether something can always happen, and what begins ends"
+PINS = "how large a counter may grow; lints; engines that count pins among owners, `ref_counts` owners+pins"
 
 
 def as_json(proof: Proof) -> str:
@@ -32,7 +33,7 @@ def as_object(proof: Proof) -> dict[str, Any]:
         "unbounded": ["Block", "Branch"],
         "fixed": fixed(proof),
         "rests_on": list(proof.lemmas),
-        "initial": [{"fact": fact, "step": step} for fact, step in proof.start],
+        "initial": [{"fact": fact, "step": step, "scope": scope.settings} for fact, step, scope in proof.start],
         "initial_varies": [{"variable": name, "step": step} for name, step in proof.varying],
         "never_enabled": proof.never,
         "not_judged": not_judged(proof),
@@ -116,8 +117,8 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
     yield ""
     yield from _table(proof)
     yield ""
-    for fact, step in proof.start:
-        yield f"  {fact} is false at the start, after {step}"
+    for fact, step, scope in proof.start:
+        yield f"  {fact} is false at the start, after {step}, with {_sizes(scope.settings)}"
     if not proof.start:
         yield f"  start         every fact holds; {_seen(proof)}"
     if proof.lemmas:
@@ -125,7 +126,7 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
         yield f"  rests on      the lemmas {' and '.join(proof.lemmas)} for what is counted: {counted}"
     if proof.system.events:
         yield "  assumes       that each event obeys its rules and stays within the ranges of its types"
-    yield f"  leaves out    how large a counter may grow; lints{PINS if proof.system.events else ''}"
+    yield f"  leaves out    {PINS if proof.system.events else RESTS}"
     if unjudged := not_judged(proof):
         yield f"  says nothing  of {', '.join(unjudged)}: no step here is judged by it"
     if proof.never:
@@ -141,12 +142,15 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
 
 def _seen(proof: Proof) -> str:
     """How far the start is known."""
-    scope = proof.system.base.settings
-    sizes = ", ".join(f"{scope[n]} {n}" for n in ("branches", "blocks") if n in scope)
+    sizes = _sizes(proof.system.base.settings)
     if proof.varying:
         names = ", ".join(dict.fromkeys(name for name, _ in proof.varying))
         return f"seen with {sizes or 'one number of members'}, and with more it leaves {names} otherwise"
     return f"seen with {sizes}, which stand for any number" if sizes else "it has no blocks and no branches"
+
+
+def _sizes(settings: Settings) -> str:
+    return ", ".join(f"{settings[n]} {n}" for n in ("branches", "blocks") if n in settings)
 
 
 def _table(proof: Proof) -> Iterator[str]:
@@ -192,7 +196,7 @@ def reached_text(proof: Proof, r: Result) -> str:
         return "not looked for"
     if found.stopped == "no compiler":
         return "not looked for: pip install 'kvsan[explore]'"
-    scope = ", ".join(f"{found.settings[n]} {n}" for n in ("branches", "blocks") if n in found.settings)
+    scope = _sizes(found.settings)
     if r.started is not None:
         return f"yes, with {scope}: {'; '.join(r.started) or 'where it starts'}"
     if r.rule in found.broken:
@@ -211,7 +215,7 @@ def _verdict(proof: Proof) -> str:
             return "HOLDS for any number of blocks and branches"
         case "VIOLATED":
             broken = list(proof.reached.broken) if proof.reached else []
-            return f"VIOLATED: {', '.join(broken or [fact for fact, _ in proof.start])}"
+            return f"VIOLATED: {', '.join(broken or [fact for fact, *_ in proof.start])}"
         case _:
             more = ["the start for any number"] if proof.varying else []
             return f"UNKNOWN: not proved: {', '.join([*more, *bad, *(f'everything at {a}' for a in proof.left)])}"

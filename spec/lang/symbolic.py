@@ -252,6 +252,8 @@ def _disentangled(loop: ir.For) -> None:
     at = {v: [k for k, i in enumerate(x) if _is_name(i, loop.name)][:1] for v, x in stored.items()}
     used = [(s.variable, s.index) for s in all_statements(loop.body) if isinstance(s, ir.Store)]
     used += [(e.variable, e.index) for e in all_expressions(loop.body) if isinstance(e, ir.Read)]
+    rows = [s.domain for s in all_statements(loop.body) if isinstance(s, ir.For) and isinstance(s.domain, ir.Row)]
+    used += [(r.variable, (r.first, ir.TRUE)) for r in rows]  # every entry of the row
     for variable, index in used:
         if variable in at and not (at[variable] and _is_name(index[at[variable][0]], loop.name)):
             raise Entangled(f"{loop.span.file}:{loop.span.line}: turns share `{variable}`")

@@ -1,0 +1,368 @@
+"""No proof of a small design that is wrong: each breaks in a scope that somebody may ask the explorer for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("z3")
+
+from attempts import open_ends
+from kvsan.checker.prove.prove import Proof, prove
+from kvsan.checker.prove.system import system, with_facts
+from kvsan.checker.report.proof import as_text
+
+HEAD = '''"""A small design."""
+
+from kvsan.spec.lang.surface import {words}
+from kvsan.spec.ownership.state import Block, Branch, Count, Ownership, Pos, Tokens  # noqa: F401
+
+SETTINGS = {{"branches": 2, "blocks": 2, "block_size": 2, "positions": 2}}
+
+
+class Small(Ownership):
+    """Its state."""
+
+'''
+WORDS = ("Const", "Map", "action", "initial", "invariant", "members", "require", "row", "some")
+LABELS = '''    """So it is.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+'''
+
+UNWRAPS = '''    last: Map[Branch, Block | None]
+    seen: Map[Block, bool]
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.seen[Block(0)] = False
+
+
+@action
+def remember(s: Small, r: Branch, b: Block) -> None:
+    """A branch remembers a block."""
+    s.last[r] = b
+
+
+@action
+def look(s: Small, r: Branch) -> None:
+    """It looks at what it remembers, if that was not looked at."""
+    require(not s.seen[some(s.last[r])])
+
+    s.last[r] = None
+
+
+@action
+def mark(s: Small, r: Branch) -> None:
+    """It marks what it remembers."""
+    s.seen[some(s.last[r])] = True
+'''
+
+GROWS = '''    size: Map[Pos, Tokens]
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.size[0] = 0
+
+
+@action
+def grow(s: Small, p: Pos) -> None:
+    """One more, with no end."""
+    s.size[p] = s.size[p] + 1
+
+
+@invariant
+def both_grow(s: Small) -> bool:
+LABELS
+    return s.size[0] >= 0 and s.size[1] >= 0
+'''
+
+SAME_NAME = '''    chosen: Block | None
+    good: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """All is well."""
+    s.good = True
+
+
+@action
+def choose(s: Small, b: Block) -> None:
+    """A block is chosen."""
+    s.chosen = b
+
+
+@action
+def judge(s: Small, chosen: Block) -> None:
+    """Any block is compared with it."""
+    require(s.chosen is not None)
+
+    s.good = some(s.chosen) == chosen
+
+
+@invariant
+def all_is_well(s: Small) -> bool:
+LABELS
+    return s.good
+'''
+
+TURNS = '''    lane: Map[Branch, Pos, bool]
+    flag: Map[Block, Pos, bool]
+
+
+@initial
+def begin(s: Small) -> None:
+    """Every flag is set, in every lane."""
+    for b in members(Block, s):
+        s.flag[b, 0], s.flag[b, 1] = True, True
+    for r in members(Branch, s):
+        s.lane[r, 0], s.lane[r, 1] = True, True
+
+
+@action
+def drop(s: Small, b: Block, p: Pos, q: Pos) -> None:
+    """A block has at least one of its flags."""
+    require(p != q and s.flag[b, q])
+
+    s.flag[b, p] = False
+
+
+@invariant
+def every_lane_is_used(s: Small) -> bool:
+LABELS
+    return all(s.lane[r, 0] and s.lane[r, 1] for r in members(Branch, s))
+
+
+@invariant
+def one_lane_is_whole(s: Small) -> bool:
+LABELS
+    return all(any(all(s.flag[b, p] for b in members(Block, s)) for p in row(s.lane, r)) for r in members(Branch, s))
+'''
+
+NUMBER = '''    blocks: Const[Count]
+    bad: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """All is well."""
+    s.bad = False
+
+
+@action
+def go(s: Small) -> None:
+    """With many blocks something goes wrong."""
+    require(s.blocks > 9)
+
+    s.bad = True
+
+
+@invariant
+def all_is_well(s: Small) -> bool:
+LABELS
+    return not s.bad
+'''
+
+COUNTED_START = '''    total: Count
+    many: bool
+    bad: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """It counts its blocks."""
+    for b in members(Block, s):
+        s.total += 1
+        if s.total == 10:
+            s.many = True
+
+
+@action
+def go(s: Small) -> None:
+    """With many blocks something goes wrong."""
+    require(s.many)
+
+    s.bad = True
+
+
+@invariant
+def all_is_well(s: Small) -> bool:
+LABELS
+    return not s.bad
+'''
+
+OTHER_START = '''    blocks: Const[Count]
+    bad: Map[Branch, bool]
+
+
+@initial
+def begin(s: Small) -> None:
+    """All is well."""
+    s.bad[Branch(0)] = False
+
+
+@initial
+def begin_large(s: Small) -> None:
+    """With blocks enough it begins otherwise."""
+    require(s.blocks > 9)
+
+    s.bad[Branch(0)] = True
+
+
+@action
+def pass_on(s: Small, r: Branch, q: Branch) -> None:
+    """It goes from one to another."""
+    require(s.bad[r])
+
+    s.bad[q] = True
+
+
+@invariant
+def all_is_well(s: Small) -> bool:
+LABELS
+    return all(not s.bad[r] for r in members(Branch, s))
+'''
+
+SECOND_BRANCH = '''    late: Map[Branch, bool]
+    told: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """The second branch is late."""
+    s.late[Branch(1)] = True
+
+
+@action
+def tell(s: Small, r: Branch) -> None:
+    """Somebody is late, and it is told."""
+    require(s.late[r])
+
+    s.told = True
+
+
+@invariant
+def only_the_late_are_told_of(s: Small) -> bool:
+LABELS
+    return not s.told or any(s.late[r] for r in members(Branch, s))
+'''
+
+PAST_THE_END = '''    size: Map[Branch, Tokens]
+    fits: Map[Pos, bool]
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.fits[0], s.fits[1] = True, True
+
+
+@action
+def grow(s: Small, r: Branch) -> None:
+    """There are four tokens, and two positions."""
+    require(s.size[r] < 4)
+
+    s.size[r] += 1
+
+
+@invariant
+def both_fit(s: Small) -> bool:
+LABELS
+    return s.fits[0] and s.fits[1]
+
+
+@invariant
+def each_fits(s: Small) -> bool:
+LABELS
+    return all(s.fits[s.size[r]] for r in members(Branch, s))
+'''
+
+SEEN_BY_OTHERS = '''    used: Map[Block, Branch, bool]
+    listed: Map[Branch, Block, bool]
+    done: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """Everything is set."""
+    for b in members(Block, s):
+        for r in members(Branch, s):
+            s.used[b, r], s.listed[r, b] = True, True
+
+
+@action
+def clear(s: Small, r: Branch, c: Block) -> None:
+    """After the turn of block c there is nothing in its row."""
+    require(not s.done)
+
+    s.done = True
+    for b in row(s.listed, r):
+        for q in row(s.used, c):
+            s.used[b, q] = False
+
+
+@invariant
+def all_are_listed(s: Small) -> bool:
+LABELS
+    return all(s.listed[r, b] for b in members(Block, s) for r in members(Branch, s))
+
+
+@invariant
+def none_is_used_then(s: Small) -> bool:
+LABELS
+    return all(s.used[b, q] != s.done for b in members(Block, s) for q in members(Branch, s))
+'''
+
+
+def proof_of(folder: Path, text: str) -> Proof:
+    path, whole = folder / "small.py", text.replace("LABELS\n", LABELS)
+    words = ", ".join(w for w in WORDS if w in whole)
+    path.write_text(HEAD.format(words=words) + whole)
+    return prove(system(with_facts(str(path))), explore=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        (UNWRAPS, {("defined", "look"), ("defined", "mark")}),  # a step is not defined for being defined
+        (GROWS, {("defined", "grow")}),
+        (SAME_NAME, {("all_is_well", "judge")}),  # a parameter with the name of a variable is not that variable
+        (TURNS, {("one_lane_is_whole", "drop")}),  # for all blocks one flag, or for all the other: not one of them each
+        (PAST_THE_END, {("each_fits", "grow")}),  # an invariant is to be defined, too
+    ],
+)
+def test_a_step_that_the_explorer_breaks_is_not_proved(text: str, failed: set[tuple[str, str]], tmp_path: Path) -> None:
+    found = proof_of(tmp_path, text)
+    assert (found.verdict, open_ends(found)) == ("UNKNOWN", failed)
+
+
+def test_a_loop_whose_turns_see_each_others_row_is_left_out(tmp_path: Path) -> None:
+    found = proof_of(tmp_path, SEEN_BY_OTHERS)
+    assert (found.verdict, set(found.left)) == ("UNKNOWN", {"clear"})
+    assert "turns share `used`" in found.left["clear"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(NUMBER, {"blocks"}), (COUNTED_START, {"total"}), (OTHER_START, {"blocks"})],
+)
+def test_what_needs_many_blocks_to_go_wrong_is_proved_of_no_other_number(
+    text: str, names: set[str], tmp_path: Path
+) -> None:
+    found = proof_of(tmp_path, text)
+    assert (found.verdict, {name for name, _ in found.varying}) == ("UNKNOWN", names)
+    assert "and with more it leaves " in as_text(found, "")
+
+
+def test_a_start_may_name_any_branch_of_its_scope(tmp_path: Path) -> None:
+    assert proof_of(tmp_path, SECOND_BRANCH).verdict == "HOLDS"
