@@ -16,13 +16,19 @@ NONE, CASES = -1, 8
 
 @dataclass
 class Flat:
-    """variables: those that stand for entries, constants and bits. congruence: what their equal members force."""
+    """variables: those that stand for entries, constants and bits. congruence: what their equal members force.
+
+    sets: a truth value for each equation of two sets, with both. asked: the members of which it was asked whether a set
+    has them, by their sorts.
+    """
 
     variables: list[Term] = field(default_factory=list)
     congruence: list[Term] = field(default_factory=list)
     families: dict[tuple[str, int], list[tuple[list[Term], Term]]] = field(default_factory=dict)
     kept: list[Term] = field(default_factory=list)
     done: dict[int, tuple[Term, Term]] = field(default_factory=dict)
+    sets: list[tuple[Term, Term, Term]] = field(default_factory=list)
+    asked: dict[str, dict[int, Term]] = field(default_factory=dict)
 
     def __call__(self, term: Term) -> Term:
         key = term.get_id()
@@ -38,9 +44,13 @@ class Flat:
                     return z3.IntVal(NONE)
                 return self._entry(declaration.name(), term.sort(), [self(t) for t in inner])
             case z3.Z3_OP_SELECT:
-                return self._has(inner[0], self(inner[1]))
+                member = self(inner[1])
+                self.asked.setdefault(inner[1].sort().name(), {})[member.get_id()] = member
+                return self._has(inner[0], member)
             case z3.Z3_OP_EQ if inner[0].sort().kind() == z3.Z3_ARRAY_SORT:
-                return self._entry(f"equal sets {term.get_id()}", z3.BoolSort(), [])  # known to be either
+                equal = self._entry(f"equal sets {term.get_id()}", z3.BoolSort(), [])
+                self.sets.append((equal, *inner))
+                return equal
             case z3.Z3_OP_EQ:
                 return self(inner[0]) == self(inner[1])
             case z3.Z3_OP_IDIV | z3.Z3_OP_MOD if z3.is_int_value(inner[1]):
@@ -51,6 +61,14 @@ class Flat:
                 return z3.If(*(self(t) for t in inner))
             case _:
                 return declaration(*(self(t) for t in inner)) if inner else term
+
+    def equations(self) -> list[Term]:
+        """That equal sets have the same of the members that were asked for. Of unequal ones nothing is said."""
+        return [
+            z3.Implies(equal, self._has(one, member) == self._has(other, member))
+            for equal, one, other in self.sets
+            for member in self.asked.get(one.sort().domain().name(), {}).values()
+        ]
 
     def _divided(self, rest: bool, number: Term, by: int) -> Term:
         """A quotient or its rest, by cases: Spacer finds no invariants where there is a division."""

@@ -143,7 +143,7 @@ def asked(system: System) -> list[str]:
 
 def counters(system: System) -> tuple[ir.Step, ...]:
     """What every answer rests on: that these count what they say."""
-    return tuple(c for c in system.facts.counted if _counts_members(c))
+    return system.facts.counted
 
 
 def _is_state_rule(system: System, rule: str) -> bool:
@@ -184,10 +184,6 @@ def _is_possible(clause: Clause) -> bool:
     solver.set("rlimit", 1_000_000)
     solver.add(*clause.body)
     return bool(solver.check() != z3.unsat)
-
-
-def _counts_members(step: ir.Step) -> bool:
-    return step.name in ("owners_counted", "places_counted")
 
 
 def _abstraction(

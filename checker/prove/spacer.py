@@ -102,7 +102,7 @@ def _tell(fixed: Any, before: Any, after: Any, clause: Clause, name: str) -> Non
 
     premises = [applied(before, pair) for pair in clause.pairs]
     head = applied(after, clause.head or ())
-    body = [flat(t) for t in clause.body]
+    body = [*(flat(t) for t in clause.body), *flat.equations()]
     formula = without_bits(z3.And(*body, *equal, *flat.congruence))
     fixed.declare_var(*flat.variables)
     fixed.rule(head, [*premises, formula], name)

@@ -263,10 +263,18 @@ def bounds(terms: Terms, roots: Iterable[Term]) -> list[Term]:
 
 
 def indexed(terms: Terms, roots: Iterable[Term]) -> list[Term]:
-    """The blocks whose entries are read."""
-    keys = dict.fromkeys(k for root in roots for k in terms.scanner.within(root))
-    members = (m for k in keys for m in terms.scanner.named[k].children())
-    found = {m.get_id(): m for m in members if m.sort() == terms.sort(BLOCK) and not terms.placeholders(m)}
+    """The blocks whose entries are read, or that a set is asked for."""
+    found, seen, stack = dict[int, Term](), set[int](), list(roots)
+    while stack:
+        term = stack.pop(0)
+        if term.get_id() in seen:
+            continue
+        seen.add(term.get_id())
+        inner = term.children()
+        stack += inner
+        if term.decl().kind() in (z3.Z3_OP_UNINTERPRETED, z3.Z3_OP_SELECT):
+            blocks = (m for m in inner if m.sort() == terms.sort(BLOCK) and not terms.placeholders(m))
+            found |= {m.get_id(): m for m in blocks}
     return list(found.values())
 
 

@@ -21,10 +21,12 @@ from kvsan.checker.prove.second import ALONG, Opinion, asked, at_start, by_space
 from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
-from kvsan.checker.prove.witness import Clause
+from kvsan.checker.prove.terms import Terms
+from kvsan.checker.prove.views import BLOCK
+from kvsan.checker.prove.witness import Clause, indexed
 from kvsan.checker.report.opinion import Second, as_json, as_text
 from kvsan.checker.report.rulebook import rulebook
-from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, TAIL_COPY, Design, Mutant
+from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, TAIL_COPY, TRANSFERS, Design, Mutant
 from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
@@ -71,6 +73,27 @@ def test_entries_of_equal_members_are_equal_without_functions() -> None:
     assert solver.check() == z3.sat
     solver.add(flat(b) == flat(c))
     assert solver.check() == z3.unsat
+
+
+def test_equal_sets_have_the_same_of_the_members_that_are_asked_for() -> None:
+    block = z3.DeclareSort("Block")
+    b, c = z3.Consts("b c", block)
+    whole = z3.Const("whole", z3.SetSort(block))
+    nothing = z3.EmptySet(block)
+    flat = Flat()
+    solver = z3.Solver()
+    solver.add(*map(flat, (whole[b], b != c, z3.SetDel(whole, c) == nothing)), *flat.congruence)
+    assert solver.check() == z3.sat
+    solver.add(*flat.equations())
+    assert solver.check() == z3.unsat
+
+
+def test_a_block_that_a_set_is_asked_for_is_one_of_the_blocks_that_are_read() -> None:
+    made = tail_copy()
+    terms = Terms(made.variables, made.sizes)
+    b, c, d = (z3.Const(n, terms.sort(BLOCK)) for n in "bcd")
+    whole = z3.Const("whole", z3.SetSort(b.sort()))
+    assert indexed(terms, [z3.And(whole[b], terms.read("held", (c,)), c == d)]) == [b, c]
 
 
 @pytest.mark.parametrize("number", range(9))
@@ -244,7 +267,7 @@ def breaking(*designs: Design) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY))
+@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, TRANSFERS))
 def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: str, mutant: Mutant) -> None:
     wrong, right = (system(design(name), {}, mutant.scope, chosen) for chosen in (mutant.name, ""))
     explored = reach(wrong, (), wrong.scoped)
