@@ -222,7 +222,8 @@ Examples:
   kvsan review my_design.py:MyDesign --no-proof
 
 \b
-Exit code: that of the searches: 0 HOLDS, 1 VIOLATED, 2 bad usage, 3 UNKNOWN (a limit was reached)."""
+Exit code: 0 all that was asked holds, 1 a rule is broken or a wrong decision is not caught, 2 bad usage, 3 UNKNOWN (a
+limit was reached, or a step is not proved). The files are written in each case but 2."""
 )
 def review(
     design: Annotated[str, typer.Argument(metavar="DESIGN", help="A design of ours, or path/to/file.py:Class.")],

@@ -53,7 +53,7 @@ def requests(time: float) -> int:
     """How many requests there have been after so many seconds: min(4096, 16 + floor(2 t)). Raises ValueError."""
     if not 0 <= time < float("inf"):
         raise ValueError(f"time is {time}: it must be a finite number of seconds, zero or more")
-    return min(MOST, FIRST + floor(A_SECOND * time))
+    return min(MOST, FIRST + floor(A_SECOND * min(time, MOST)))
 
 
 def run(capacity: int, stride: int, time: float = 0.0, policy: Policy = Policy.lru) -> Run:

@@ -46,6 +46,8 @@ def _resident(resident: tuple[int, ...]) -> str:
 def _because(done: Run) -> str:
     if done.capacity >= done.working_set:
         return "the cycle fits: every identity misses once, and hits from then on"
+    if len(done.hits) <= done.working_set:
+        return "the cycle has not come round yet: every identity is new"
     short = done.working_set - done.capacity
     return f"the cycle is {short} too large: each identity is gone just before it comes round again"
 

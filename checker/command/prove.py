@@ -43,7 +43,9 @@ class Request:
         parts += ["--scope", self.scope] if self.scope else []
         parts += ["--mutant", self.mutant] if self.mutant else []
         parts += [part for s in self.without for part in ("--without", s)]
+        parts += [part for s in self.actions for part in ("--action", s)]
         parts += ["--spend", str(self.spend)] if self.spend != SPEND else []
+        parts += ["--budget", f"{self.budget:g}"] if self.budget != Request.budget else []
         parts += ["--spacer"] if self.spacer else []
         parts += [part for s in self.rules for part in ("--rule", s)]
         return shlex.join(parts)
@@ -86,6 +88,8 @@ def _system(request: Request) -> System:
     chosen = changes(request.settings), tuple(request.without)
     try:
         if request.design == "ownership":
+            if given := [name for name in ("scope", "mutant") if getattr(request, name)]:
+                raise Refused(f"ownership has no --{given[0]}: it is the rules alone; name a design, or leave that out")
             made = ownership(*chosen)
         else:
             made = system(with_facts(request.design), chosen[0], request.scope, request.mutant, chosen[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.explore.mutants import DEFAULT, catch
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.report.exploration import EXITS
-from kvsan.checker.report.review.content import document, title, verdict_of
+from kvsan.checker.report.review.content import document, shortfalls, title
 from kvsan.checker.report.review.markdown import markdown
 from kvsan.checker.report.review.material import Material, Shown, settings
 from kvsan.checker.report.review.page import page
@@ -44,10 +45,12 @@ class Request:
 
 
 def run(request: Request) -> int:
-    """Gather, write both forms, and name them. Returns the exit code of what was explored. Raises Refused."""
+    """Gather, write both forms, name them, and say what they do not show. Returns the exit code. Raises Refused."""
     try:
+        design = find(request.design)
+        _check_folder(request.out)
         with Line("review", request.quiet) as line:
-            material = gathered(request, find(request.design), line)
+            material = gathered(request, design, line)
     except BadDesign as error:
         raise Refused(str(error)) from error
     except SpecError as error:
@@ -59,12 +62,25 @@ def run(request: Request) -> int:
     for ending, text in forms.items():
         path = request.out / f"{material.design.name}{ending}"
         try:
-            request.out.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise Refused(f"{path} cannot be written: {error.strerror}; name a folder of yours") from error
         print(f"kvsan review: wrote {path}", file=sys.stderr)
-    return EXITS[verdict_of([found for _, found in material.scopes])]
+    short = tuple(shortfalls(material))
+    for verdict, why in short:
+        print(f"kvsan review: {verdict}: {why}", file=sys.stderr)
+    return EXITS[next((v for v in ("VIOLATED", "UNKNOWN") if v in dict(short)), "HOLDS")]
+
+
+def _check_folder(folder: Path) -> None:
+    """Before minutes of work. Raises Refused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK) else "not yours to write"
+    except OSError as error:
+        why = str(error.strerror)
+    if why:
+        raise Refused(f"--out {folder}: the folder cannot be written: {why}; name one of yours")
 
 
 def gathered(request: Request, design: Design, line: Line) -> Material:

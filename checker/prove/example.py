@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any  # z3 is untyped
 
@@ -31,13 +31,19 @@ class Example:
 
 @dataclass
 class Naming:
-    """Names for the members of a model: parameters first."""
+    """Names for the members of a model: parameters first. stands: a term for each. fixed: a constant for each, where
+    the term is an entry, which is to be told like any other."""
 
     terms: Terms
     model: Any
     names: dict[int, str]
     stands: dict[int, Term]
     members: list[Term]
+    fixed: dict[int, Term] = field(default_factory=dict)
+
+    def constant(self, key: int) -> Term:
+        stand = self.stands[key]
+        return self.fixed.setdefault(key, stand if z3.is_const(stand) else z3.FreshConst(stand.sort(), "stand"))
 
     def value(self, term: Term) -> Term:
         return self.model.eval(term, model_completion=True)
@@ -120,7 +126,7 @@ def _matter(made: StepTerms, naming: Naming, given: Sequence[Term], goal: Term) 
     solver.set("core.minimize", True)
     plain = made.terms.plain
     solver.add(z3.Or([z3.Not(plain(g)) for g in given] + [plain(goal)]))
-    stands = list(naming.stands.values())
+    stands = list(map(naming.constant, naming.stands))
     kinds = by_sort(stands)
     instances = Instances(made.terms)
     for number, one in enumerate(t for t in made.terms.templates if not t.naming):
@@ -151,8 +157,9 @@ def _matter(made: StepTerms, naming: Naming, given: Sequence[Term], goal: Term) 
 
 
 def stands_for(naming: Naming, member: Term) -> Term | None:
-    """The term that stands for the same member of the model."""
-    return naming.stands.get(naming.value(member).get_id())
+    """The constant that stands for the same member of the model."""
+    key = naming.value(member).get_id()
+    return naming.constant(key) if key in naming.stands else None
 
 
 def _closed(terms: Terms, naming: Naming) -> list[Cell]:
@@ -175,17 +182,20 @@ def _equals(terms: Terms, cell: Cell, naming: Naming) -> Term:
     """The entry has the value of the model."""
     type_ = terms.variables[cell.variable].value
     inner = bare(type_)
+    members = [naming.constant(naming.value(m).get_id()) for m in cell.members]
+    term = cell.term.decl()(*members) if members else cell.term
     if is_open(inner, terms.sizes):
         if naming.same(cell.term, terms.none(type_)):
-            return cell.term == terms.none(type_)
-        stand = naming.stands.get(naming.value(cell.term).get_id())
+            return term == terms.none(type_)
+        stand = stands_for(naming, cell.term)
         if stand is None:
-            return z3.And([cell.term != s for s in naming.stands.values() if s.sort() == cell.term.sort()])
-        return cell.term == stand
+            alike = [naming.constant(k) for k, s in naming.stands.items() if s.sort() == cell.term.sort()]
+            return z3.And([term != c for c in alike])
+        return term == stand
     if isinstance(inner, ir.SetType) and inner.element is not None and is_open(inner.element, terms.sizes):
-        inside = [s for s in naming.stands.values() if s.sort() == terms.sort(inner.element)]
-        return z3.And([z3.Select(cell.term, s) == naming.value(z3.Select(cell.term, s)) for s in inside])
-    return cell.term == naming.value(cell.term)
+        inside = [(naming.constant(k), s) for k, s in naming.stands.items() if s.sort() == terms.sort(inner.element)]
+        return z3.And([z3.Select(term, c) == naming.value(z3.Select(cell.term, s)) for c, s in inside])
+    return term == naming.value(cell.term)
 
 
 def _entry(terms: Terms, cell: Cell, naming: Naming) -> str:

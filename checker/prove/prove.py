@@ -24,7 +24,7 @@ class Proof:
     results: every rule and fact at every action. start: facts that a start state breaks, with the step and the scope.
     varying: what a start leaves otherwise where there are more members, so that it stands for no other number. never:
     actions that these sizes never enable. lemmas: what the counters rest on. reached: what the explorer says of the
-    steps that failed. left: actions that were not tried, and why.
+    steps that failed. left: actions that were not tried, and why. asked: the actions it is about, if not all.
     """
 
     system: System
@@ -35,6 +35,7 @@ class Proof:
     lemmas: tuple[str, ...] = ()
     reached: Reached | None = None
     left: dict[str, str] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -120,7 +121,7 @@ def prove(
     """
     begun = time.perf_counter()
     read = dict.fromkeys(name for fact in system.facts.all() for name in sorted(reads_of(fact)))
-    proof = Proof(system, start=broken_at_start(system), varying=varying(system, read))
+    proof = Proof(system, start=broken_at_start(system), varying=varying(system, read), asked=tuple(actions))
     proof.lemmas = tuple(
         dict.fromkeys(lemma for c in system.facts.counted for lemma in counts.rests_on(counts.counter(c), system.sizes))
     )

@@ -15,8 +15,10 @@ from kvsan.spec.lang.walk import all_statements
 
 EXITS = {"HOLDS": 0, "VIOLATED": 1, "UNKNOWN": 3}
 MARKS = {"proved": "+", "untouched": ".", "failed": "FAILED", "unknown": "?"}
-RESTS = "how large a counter may grow; lints; whether something can always happen, and what begins ends"
-PINS = "how large a counter may grow; lints; engines that count pins among owners, `ref_counts` owners+pins"
+DEFINED = "the step is defined: no `some` of None, no index and no value past its range"
+BOTH = ("how large a counter may grow", "lints")
+OF_A_DESIGN = ("whether something can always happen", "whether what begins ends")
+OF_EVENTS = ("engines that count pins among owners, `ref_counts` owners+pins",)
 
 
 def as_json(proof: Proof) -> str:
@@ -32,10 +34,12 @@ def as_object(proof: Proof) -> dict[str, Any]:
         "design": proof.system.design.name,
         "unbounded": ["Block", "Branch"],
         "fixed": fixed(proof),
+        "actions": list(proof.asked) or [a.name for a in proof.system.actions],
         "rests_on": list(proof.lemmas),
         "initial": [{"fact": fact, "step": step, "scope": scope.settings} for fact, step, scope in proof.start],
         "initial_varies": [{"variable": name, "step": step} for name, step in proof.varying],
         "never_enabled": proof.never,
+        "leaves_out": leaves_out(proof),
         "not_judged": not_judged(proof),
         "left": proof.left,
         "results": [result_object(proof, r) for r in proof.results],
@@ -84,6 +88,10 @@ def fixed(proof: Proof) -> dict[str, int | bool | str]:
     return {k: v for k, v in proof.system.scoped.settings.items() if k not in ("blocks", "branches")}
 
 
+def leaves_out(proof: Proof) -> tuple[str, ...]:
+    return (*BOTH, *(OF_EVENTS if proof.system.events else OF_A_DESIGN))
+
+
 def not_judged(proof: Proof) -> list[str]:
     """The rules by which no step of the design is judged, nor a state: of these a proof says nothing."""
     made = proof.system
@@ -97,9 +105,9 @@ def message(proof: Proof, r: Result) -> str:
     step = proof.system.design.spec.steps[r.action]
     for s in all_statements(step.effects):
         if isinstance(s, ir.Obey) and s.number == r.number and r.kind == "rule":
-            return s.message
+            return s.message.replace("{", "").replace("}", "")  # of whoever these names stand for
     fact = proof.system.design.spec.steps.get(r.rule)
-    return fact.doc.strip().splitlines()[0] if fact is not None else "the step stays within the ranges of its types"
+    return fact.doc.strip().splitlines()[0] if fact is not None else DEFINED
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -126,7 +134,7 @@ def _lines(proof: Proof, replay: str) -> Iterator[str]:
         yield f"  rests on      the lemmas {' and '.join(proof.lemmas)} for what is counted: {counted}"
     if proof.system.events:
         yield "  assumes       that each event obeys its rules and stays within the ranges of its types"
-    yield f"  leaves out    {PINS if proof.system.events else RESTS}"
+    yield f"  leaves out    {'; '.join(leaves_out(proof))}"
     if unjudged := not_judged(proof):
         yield f"  says nothing  of {', '.join(unjudged)}: no step here is judged by it"
     if proof.never:
@@ -212,6 +220,8 @@ def _verdict(proof: Proof) -> str:
     bad = [f"{r.rule} at {r.action}" for r in proof.results if r.status in ("failed", "unknown")]
     match proof.verdict:
         case "HOLDS":
+            if proof.asked:
+                return f"HOLDS at {', '.join(proof.asked)} alone, for any number of blocks and branches"
             return "HOLDS for any number of blocks and branches"
         case "VIOLATED":
             broken = list(proof.reached.broken) if proof.reached else []

@@ -26,7 +26,8 @@ def test_a_cycle_that_fits_hits_from_the_second_round_on(policy: Policy) -> None
 
 
 @pytest.mark.parametrize(
-    ("time", "count"), [(0, 16), (0.49, 16), (0.5, 17), (10, 36), (2039.5, 4095), (2040, 4096), (1e9, 4096)]
+    ("time", "count"),
+    [(0, 16), (0.49, 16), (0.5, 17), (10, 36), (2039.5, 4095), (2040, 4096), (1e9, 4096), (1e308, 4096)],
 )
 def test_two_requests_a_second_come_on_top_of_sixteen_up_to_4096(time: float, count: int) -> None:
     assert requests(time) == count == len(run(4, 2, time).hits)
@@ -67,6 +68,12 @@ def test_the_command_says_what_the_analogy_leaves_out() -> None:
         "  because    the cycle fits: every identity misses once, and hits from then on\n"
         "An analogy for capacity only. It leaves out: branches, aliases, copy-on-write, completion.\n"
     )
+
+
+def test_a_cycle_that_has_not_come_round_is_said_to_lose_nobody() -> None:
+    said = [CliRunner().invoke(app, ["lab", "--capacity", "4", "--stride", str(n)]).output for n in (2, 4)]
+    assert "gone just before it comes round" in said[0] and "not come round yet" not in said[0]
+    assert "not come round yet: every identity is new" in said[1] and "gone just before" not in said[1]
 
 
 def test_the_command_has_a_form_for_programs() -> None:

@@ -23,6 +23,20 @@ def test_without_a_solver_a_missing_file_is_what_is_said_first(no_solver: None) 
         run(Request("missing_file.py:X"))
 
 
+@pytest.mark.parametrize("given", [{"scope": "wide"}, {"mutant": "free_twice"}])
+def test_the_discipline_has_no_scopes_and_no_mutants(given: dict[str, str]) -> None:
+    with pytest.raises(Refused, match=f"ownership has no --{next(iter(given))}"):
+        run(Request("ownership", **given))  # type: ignore[arg-type]  # the two are words
+
+
+def test_one_step_alone_is_not_the_design(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("z3")
+    asked = Request("tail_copy", actions=("append_in_place",), budget=500.0, quiet=True)
+    assert run(asked) == 0
+    assert capsys.readouterr().out.endswith("HOLDS at append_in_place alone, for any number of blocks and branches\n")
+    assert asked.replay == "kvsan prove tail_copy --action append_in_place --budget 500"
+
+
 def test_without_a_solver_a_design_is_refused_with_what_to_install(no_solver: None) -> None:
     with pytest.raises(Refused, match=r"pip install 'kvsan\[prove\]'"):
         run(Request("tail_copy", quiet=True))

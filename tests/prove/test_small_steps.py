@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("z3")
@@ -12,6 +14,7 @@ from kvsan.checker.prove.system import System, system, with_facts
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, holds
 from kvsan.spec.lang.symbolic import predicate
+from kvsan.spec.lang.walk import every
 
 HASTY = '''"""A branch that has given something up takes a block for one that has not, whether it is free or not."""
 
@@ -90,3 +93,64 @@ def test_the_explorer_looks_for_a_start_with_these_entries(
     }
     condition = predicate(looked_for, made.variables, made.scoped.sizes)
     assert holds(condition, made.variables, {**made.scoped.constants, **state}) is is_start
+
+
+LOOKS = '''"""A branch looks at the block that it has."""
+
+from kvsan.spec.lang.surface import Map, action, initial, invariant, members, require, some
+from kvsan.spec.ownership.state import Block, Branch, Ownership
+
+SETTINGS = {"branches": 2, "blocks": 2, "block_size": 2, "positions": 1}
+
+
+class Looks(Ownership):
+    """mine: the block of each branch. dirty: which blocks are. saw: who has seen a dirty one."""
+
+    mine: Map[Branch, Block | None]
+    dirty: Map[Block, bool]
+    saw: Map[Branch, bool]
+
+
+@initial
+def one_is_dirty(s: Looks) -> None:
+    """One block is dirty, and nobody has it."""
+    s.dirty[Block(0)] = True
+
+
+@action
+def take_clean(s: Looks, r: Branch, b: Block) -> None:
+    """A branch takes a clean block."""
+    require(not s.dirty[b])
+
+    s.mine[r] = b
+
+
+@action
+def look(s: Looks, r: Branch) -> None:
+    """A branch looks."""
+    require(s.mine[r] is not None)
+
+    s.saw[r] = s.dirty[some(s.mine[r])]
+
+
+@invariant
+def nobody_saw(s: Looks) -> bool:
+    """Nobody has seen a dirty block.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+    return all(not s.saw[r] for r in members(Branch, s))
+'''
+
+
+def test_what_ties_a_member_to_the_step_is_told_and_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "looks.py"
+    path.write_text(LOOKS)
+    (found,) = prove(system(with_facts(str(path))), explore=False).failed
+    assert found.example is not None
+    assert dict(found.example.before) == {"mine[r0]": "b0", "dirty[b0]": "true"}
+    read = {e.variable for e in every(found.example.start) if isinstance(e, ir.Read)}
+    assert read == {"mine", "dirty"}

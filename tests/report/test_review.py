@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kvsan.checker.command.line import Line
 from kvsan.checker.command.review import Request, gathered, proof_of, run
+from kvsan.checker.command.usage import Refused
 from kvsan.checker.explore.design import find
 from kvsan.checker.explore.explore import Finding
 from kvsan.checker.explore.mutants import Caught
@@ -52,6 +53,45 @@ def all_is_dirty_or_not(s: Tidy, b: Block) -> bool:
     \"\"\"
     return s.dirty[b] or not s.dirty[b]
 """
+
+
+SLOPPY = '''"""Nothing happens, rightly or wrongly."""
+
+from kvsan.spec.lang.surface import Choice, Const, action, initial, require
+from kvsan.spec.ownership.state import Ownership
+
+SETTINGS = {"branches": 1, "blocks": 1, "block_size": 1, "positions": 1, "mutant": "NONE"}
+
+
+class Mutant(Choice):
+    """FORGET: nothing comes of it."""
+
+    names = ("NONE", "FORGET")
+
+
+FORGET = Mutant("FORGET")
+
+
+class Sloppy(Ownership):
+    """tidy: whether it is."""
+
+    mutant: Const[Mutant]
+    tidy: bool
+
+
+@initial
+def begin(s: Sloppy) -> None:
+    """It is not."""
+    s.tidy = False
+
+
+@action
+def clean(s: Sloppy) -> None:
+    """Now it is."""
+    require(not s.tidy)
+
+    s.tidy = s.mutant != FORGET
+'''
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +204,8 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     kinds = ("proved", "failed", "unknown")
     results = [{"kind": "rule", "rule": kind, "action": f"at_{kind}", "status": kind} for kind in kinds]
     proof = {"verdict": "UNKNOWN", "fixed": {}, "rests_on": [], "never_enabled": ["rest"], "results": results}
-    proof |= {"left": {"late": "no time"}, "initial": [{"fact": "clean", "step": "start"}]}
+    proof |= {"left": {"late": "no time"}, "initial": [{"fact": "clean", "step": "start", "scope": {"blocks": 7}}]}
+    proof |= {"initial_varies": [{"variable": "free", "step": "fill"}], "leaves_out": ("lints", "ends")}
     stopped = replace(found, stopped="the limit of memory", judged={})
     tidy = find(str(Path(MACHINE).with_name("tidy.py")))
     other = replace(material, design=tidy, scopes=((name, stopped),), mutants=(missed,), proof=proof)
@@ -174,7 +215,9 @@ def test_what_is_not_covered_names_each_gap(material: Material) -> None:
     assert "**MISSED** 0 of 1 wrong decisions are caught\n" in markdown(document(other))
     assert "Not proved: `failed` at at_failed, `unknown` at at_unknown." in told
     assert "The proof did not try the step late: no time." in told
-    assert "The start start breaks the fact `clean`." in told
+    assert "The start start breaks the fact `clean`, with blocks=7." in told
+    assert "nothing is proved: with more, fill leaves free otherwise." in told
+    assert "The proof leaves out lints, ends." in told
     assert "The sizes of the proof never enable rest" in told
     assert "Rules that no step of these scopes is judged by: `clean`." in told
     before = markdown(document(material)).split("What is not covered")[-1]
@@ -252,3 +295,22 @@ def test_the_review_that_ships_is_what_the_command_writes(tmp_path: Path) -> Non
     assert [line for line in made if not line.startswith("<!-- run -->")] == [
         line for line in told if not line.startswith("<!-- run -->")
     ]
+
+
+def test_what_a_review_does_not_show_is_said_and_its_exit_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sloppy.py"
+    path.write_text(SLOPPY)
+    assert run(Request(str(path), tmp_path, quiet=True)) == 1
+    assert "kvsan review: VIOLATED: the wrong decision forget: it is not caught\n" in capsys.readouterr().err
+    assert (tmp_path / "sloppy.md").is_file()
+    assert run(Request(str(path), tmp_path, limit_states=1, mutants=False, quiet=True)) == 3
+    assert "kvsan review: UNKNOWN: the search ended early, " in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    with pytest.raises(Refused, match=f"--out {taken}: the folder cannot be written: File exists; name one of yours"):
+        run(Request(MACHINE, taken, quiet=True))

@@ -8,7 +8,7 @@ from kvsan.checker.explore.explore import Exploration
 
 from .blocks import Block, Heading, Items, Run, Verdict
 from .evidence import bugs, explored, measured, mutants, proved
-from .material import Material, settings
+from .material import Material, Shown, settings
 from .subject import design, rules
 
 
@@ -56,6 +56,25 @@ def _summary(m: Material) -> Iterator[Block]:
         yield Verdict("UNTRIED", m.no_mutants)
 
 
+def shortfalls(m: Material) -> Iterator[tuple[str, str]]:
+    """What keeps a review from showing that the design is right: a verdict and why, each."""
+    for scope, found in m.scopes:
+        if found.verdict != "HOLDS":
+            broken = ", ".join(dict.fromkeys(v.rule for v in found.violations))
+            yield found.verdict, f"{broken or f'the search ended early, {found.stopped}'}, in {scope}"
+    if not isinstance(m.proof, str) and m.proof["verdict"] != "HOLDS":
+        yield m.proof["verdict"], "the proof: `kvsan prove` tells at which step"
+    for shown in m.mutants:
+        if not shown.caught.agrees:
+            early = shown.caught.finding is None and shown.caught.found.stopped
+            how = f"the search ended early, {early}" if early else "it is not caught" + " as pinned" * _is_pinned(shown)
+            yield "UNKNOWN" if early else "VIOLATED", f"the wrong decision {shown.caught.name}: {how}"
+
+
+def _is_pinned(shown: Shown) -> bool:
+    return shown.caught.pinned is not None
+
+
 def verdict_of(found: Sequence[Exploration]) -> str:
     """The worst of several, UNKNOWN where there is none."""
     verdicts = {f.verdict for f in found}
@@ -66,7 +85,7 @@ def _gaps(m: Material) -> Iterator[str]:
     yield from _unexplored(m)
     for shown in m.mutants:
         if not shown.caught.agrees:
-            how = " as pinned" if shown.caught.pinned else ""
+            how = " as pinned" * _is_pinned(shown)
             yield f"The wrong decision `{shown.caught.name}` is not caught{how}."
     if not m.mutants:
         yield m.no_mutants
@@ -110,8 +129,13 @@ def _unproved(m: Material) -> Iterator[str]:
     for action, why in m.proof["left"].items():
         yield f"The proof did not try the step {action}: {why}."
     for fact in m.proof["initial"]:
-        yield f"The start {fact['step']} breaks the fact `{fact['fact']}`."
+        yield f"The start {fact['step']} breaks the fact `{fact['fact']}`, with {settings(fact['scope'])}."
+    for varied in m.proof["initial_varies"]:
+        yield (
+            f"Of other numbers of blocks and branches nothing is proved: with more, {varied['step']} leaves"
+            f" {varied['variable']} otherwise."
+        )
     if m.proof["never_enabled"]:
         yield f"The sizes of the proof never enable {', '.join(m.proof['never_enabled'])}: of these it says nothing."
     yield f"The proof is for {settings(m.proof['fixed'])}, with no decision taken wrong; other settings are not proved."
-    yield "The proof leaves out how large a counter may grow, and lints."
+    yield f"The proof leaves out {', '.join(m.proof['leaves_out'])}."
