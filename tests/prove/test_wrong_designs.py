@@ -8,14 +8,17 @@ import pytest
 
 pytest.importorskip("z3")
 
+import kvsan.checker.prove.induction
 from attempts import open_ends
+from kvsan.checker.prove.induction import induction
 from kvsan.checker.prove.prove import Proof, prove
-from kvsan.checker.prove.system import system, with_facts
+from kvsan.checker.prove.system import System, system, with_facts
 from kvsan.checker.report.proof import as_text
 
 HEAD = '''"""A small design."""
 
 from kvsan.spec.lang.surface import {words}
+from kvsan.spec.ownership.blocks import alloc, free  # noqa: F401
 from kvsan.spec.ownership.state import Block, Branch, Count, Ownership, Pos, Tokens  # noqa: F401
 
 SETTINGS = {{"branches": 2, "blocks": 2, "block_size": 2, "positions": 2}}
@@ -324,11 +327,57 @@ LABELS
 '''
 
 
-def proof_of(folder: Path, text: str) -> Proof:
+ROWS = '''    lane: Map[Branch, Pos, bool]
+    clean: Map[Pos, bool]
+
+
+@initial
+def begin(s: Small) -> None:
+    """One position is clean."""
+    s.clean[0] = True
+
+
+@action
+def go_in(s: Small, r: Branch, p: Pos) -> None:
+    """A branch goes into a lane, clean or not."""
+    s.lane[r, p] = True
+
+
+@invariant
+def lanes_are_clean(s: Small) -> bool:
+LABELS
+    return all(s.clean[p] for r in members(Branch, s) for p in row(s.lane, r))
+'''
+
+TWICE = '''    begun: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.begun = True
+
+
+@action
+def free_twice(s: Small, r: Branch, b: Block) -> None:
+    """A block is taken, and given back twice."""
+    require(s.begun and not s.held[b] and s.owners[b] == 0)
+
+    alloc(s, b, r)
+    free(s, b)
+    free(s, b)
+'''
+
+
+def system_of(folder: Path, text: str) -> System:
     path, whole = folder / "small.py", text.replace("LABELS\n", LABELS)
     words = ", ".join(w for w in WORDS if w in whole)
     path.write_text(HEAD.format(words=words) + whole)
-    return prove(system(with_facts(str(path))), explore=False)
+    return system(with_facts(str(path)))
+
+
+def proof_of(folder: Path, text: str) -> Proof:
+    return prove(system_of(folder, text), explore=False)
 
 
 @pytest.mark.parametrize(
@@ -339,11 +388,30 @@ def proof_of(folder: Path, text: str) -> Proof:
         (SAME_NAME, {("all_is_well", "judge")}),  # a parameter with the name of a variable is not that variable
         (TURNS, {("one_lane_is_whole", "drop")}),  # for all blocks one flag, or for all the other: not one of them each
         (PAST_THE_END, {("each_fits", "grow")}),  # an invariant is to be defined, too
+        (ROWS, {("lanes_are_clean", "go_in")}),  # an invariant depends on the rows that it goes through
+        (TWICE, {("free_once", "free_twice")}),  # what the first obligation of a step is not alone
     ],
 )
 def test_a_step_that_the_explorer_breaks_is_not_proved(text: str, failed: set[tuple[str, str]], tmp_path: Path) -> None:
     found = proof_of(tmp_path, text)
     assert (found.verdict, open_ends(found)) == ("UNKNOWN", failed)
+
+
+@pytest.mark.parametrize(
+    "spent",
+    [{"spend": 1}, {"deadline": 0.0}],  # the solver may spend nothing; there is no time
+)
+def test_what_was_not_shown_is_unknown(spent: dict[str, float], tmp_path: Path) -> None:
+    made = system_of(tmp_path, PAST_THE_END)
+    results, _ = induction(made.actions[0], made.facts, made.variables, made.sizes, **spent)  # type: ignore[arg-type]
+    assert {r.status for r in results if r.rule == "each_fits"} == {"unknown"}
+    assert Proof(made, results=results).verdict == "UNKNOWN"
+
+
+def test_a_proof_that_does_not_end_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvsan.checker.prove.induction, "TURNS", 0)
+    found = proof_of(tmp_path, PAST_THE_END)
+    assert (found.verdict, found.failed) == ("UNKNOWN", [])
 
 
 def test_a_loop_whose_turns_see_each_others_row_is_left_out(tmp_path: Path) -> None:
