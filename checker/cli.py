@@ -168,7 +168,8 @@ def explore(
     """Explore every state of a design, or find a shortest way to break a rule.
 
     States are compared whole, and searched breadth first. The counterexample is a table of steps, with what each
-    changes.
+    changes. What no rule, guard, invariant or witness depends on is left out of the states: where it goes past its
+    range, only --simulate sees it, which performs whole steps.
     """
     from kvsan.checker.command.explore import Request, run
 

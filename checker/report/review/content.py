@@ -46,7 +46,8 @@ def _summary(m: Material) -> Iterator[Block]:
         held = (
             "" if m.proof["verdict"] == "HOLDS" else "; not every step is proved, so nothing follows beyond the scopes"
         )
-        yield Verdict(str(m.proof["verdict"]), f"by induction, for any number of blocks and branches{held}")
+        of = f"by induction, for any number of blocks and branches, with {settings(m.proof['fixed'])}{held}"
+        yield Verdict(str(m.proof["verdict"]), of)
     caught = [s for s in m.mutants if s.caught.agrees]
     if m.mutants:
         how = ", by the rule and after the steps that each is pinned to" if m.mutants[0].caught.pinned else ""
@@ -94,6 +95,8 @@ def _gaps(m: Material) -> Iterator[str]:
         yield "Contents are ghosts: no key and no value is modelled, only for which branch and place a slot is right."
     else:
         yield "No `view_intact` is judged: no ghost contents show that each branch reads what it is meant to read."
+    yield "What no rule, guard, invariant or witness depends on is not searched: past its range it goes unseen."
+    yield "Whether what has begun ends: `kvsan explore --liveness` asks that of small scopes."
     yield "One cache group; blocks of one size."
     yield "An engine may do what its design does not say: `kvsan check` on its recorded logs answers that."
 

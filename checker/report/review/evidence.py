@@ -61,17 +61,21 @@ def proved(m: Material) -> Iterator[Block]:
         return
     yield Verdict(str(m.proof["verdict"]), f"for any number of blocks and branches, with {settings(m.proof['fixed'])}")
     yield Paragraph(
-        "Each step, from any state in which every fact holds, obeys its rules and leads to such a state; every start is"
-        " one. A step that changes nothing that a fact reads leaves it as it is."
+        "Each step, from any state in which every fact holds, is defined (it unwraps no None and goes past no range),"
+        " obeys its rules, and leads to such a state; every start is one. A step that changes nothing that a fact reads"
+        " leaves it as it is."
     )
     yield _table_of_proof(m.proof["results"])
     if m.facts:
-        yield Paragraph("What the proof needs beside the rules; without one of these some step is not inductive:")
+        yield Paragraph("What is proved together with the rules, which alone do not follow from one state to the next:")
         yield Table(("fact", "what it says", "source"), tuple(_fact(s) for s in m.facts))
     if m.proof["rests_on"]:
         yield Paragraph(
             f"It rests on the lemmas {', '.join(m.proof['rests_on'])}, proved by hand where they are stated."
         )
+
+
+KINDS = ("rule", "defined", "invariant", "auxiliary", "counted")
 
 
 def _table_of_proof(results: list[dict[str, str]]) -> Table:
@@ -81,7 +85,7 @@ def _table_of_proof(results: list[dict[str, str]]) -> Table:
     table = [
         (kind, f"`{rule}`", ", ".join(by.get("proved", [])), str(len(by.get("untouched", [])) or ""),
          ", ".join(by.get("failed", []) + by.get("unknown", [])))
-        for (kind, rule), by in rows.items()
+        for (kind, rule), by in sorted(rows.items(), key=lambda row: KINDS.index(row[0][0]))
     ]  # fmt: skip
     whole = not any(row[-1] for row in table)
     head = ("kind", "fact", "proved at", "left as it is by", "not proved at")
