@@ -24,7 +24,7 @@ with no word of the explorer, Spacer finds one for each mutant of `tail_copy`. O
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any  # z3 is untyped
@@ -43,6 +43,8 @@ from kvsan.checker.prove.step import facts, step_terms
 from kvsan.checker.prove.system import Scoped, System
 from kvsan.checker.prove.witness import Abstraction, Clause
 from kvsan.spec.lang import ir
+from kvsan.spec.lang.symbolic import Entangled
+from kvsan.spec.lang.turns import few_turns
 from kvsan.spec.lang.walk import all_statements
 
 Term = Any
@@ -62,8 +64,9 @@ class Opinion:
     status: proved (and the invariant stood a plain check), broken, or unknown. by: `Spacer`, or `enumeration` of what
     the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that lead there,
     first to last; each once, where Spacer chose among all. asked: of which steps, where not of all. left: a finer
-    abstraction was asked too, and gave no answer. varying: what it sees and a start leaves otherwise where there are
-    more members, so that the proof is of no other number: the status is unknown then.
+    abstraction was asked too, and gave no answer. tied: the loop for which nothing is asked of every step. varying:
+    what it sees and a start leaves otherwise where there are more members, so that the proof is of no other number: the
+    status is unknown then.
     """
 
     rule: str
@@ -74,6 +77,7 @@ class Opinion:
     asked: str = ""
     clauses: int = 0
     left: bool = False
+    tied: str = ""
     varying: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -107,20 +111,31 @@ def opinions(
 
 def _opinion(system: System, rule: str, until: float, way: Way) -> Opinion:
     """The coarsest abstraction first: what breaks the rule there alone is looked at again where more is kept."""
-    begun, found, levels = time.monotonic(), Opinion(rule, "unknown"), _levels(system, rule)
+    begun, found = time.monotonic(), Opinion(rule, "unknown")
     if steps := way(rule):
         found = _along(system, rule, steps, until)
+    if found.status == "unknown":
+        try:
+            found = _of_every_step(system, rule, until)
+        except Entangled as tie:
+            found = replace(found, tied=str(tie))
+    return replace(found, seconds=time.monotonic() - begun)
+
+
+def _of_every_step(system: System, rule: str, until: float) -> Opinion:
+    """Raises Entangled."""
+    found, levels = Opinion(rule, "unknown"), _levels(system, rule)
     tries = [(by_spacer, level) for level in levels if not level.wide]
     tries.append((_by_enumeration, levels[-1]))  # what a coarser one reaches beside is more to enumerate
     for ask, level in tries:
-        if found.status == "proved" or found.varying or (found.status == "broken" and steps):
+        if found.status == "proved" or found.varying:
             break
         abstraction, clauses = clauses_of(system, rule, level)
         answer = ask(system, abstraction, clauses, until) if time.monotonic() < until else None
         found = replace(found, left=True) if answer is None else replace(answer, rule=rule, clauses=len(clauses))
         if found.status == "proved" and (names := varying(system, [p.variable.name for p in abstraction.parts])):
             found = replace(found, status="unknown", varying=tuple(dict.fromkeys(name for name, _ in names)))
-    return replace(found, seconds=time.monotonic() - begun)
+    return found
 
 
 def _levels(system: System, rule: str) -> list[Level]:
@@ -154,12 +169,31 @@ def clauses_of(system: System, rule: str, level: Level = Level()) -> tuple[Abstr
     """The abstraction that one rule or fact needs, and everything that it must satisfy."""
     if system.events:
         return _of_fact(system, rule)
+    return _of_rule(system, rule, system.design.spec.of_kind("action"), level)
+
+
+def clauses_along(system: System, rule: str, steps: Sequence[str]) -> tuple[Abstraction, list[Clause]]:
+    """The same of these steps alone; of those without a functional form, with as many turns as the scope has members.
+
+    They show ways to break a rule, and no invariant: what the steps do besides is in no clause.
+    """
+    turns = system.scoped.sizes.sorts
+    actions = (a for a in system.design.spec.of_kind("action") if a.name in steps)
+    return _of_rule(system, rule, tuple(actions), Level(), turns)
+
+
+def _of_rule(
+    system: System, rule: str, actions: tuple[ir.Step, ...], level: Level, turns: Mapping[str, int] | None = None
+) -> tuple[Abstraction, list[Clause]]:
     spec, begun = system.design.spec, system.begun
     idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
     counted = counters(system)
     asked_of = tuple(c for c in counted if c.name == rule)
-    every = Parts(spec.of_kind("action"), asked_of, (), counted)
+    every = Parts(actions, asked_of, (), counted)
     parts, needed = sliced(every, spec.variables, system.scoped.known, idle, frozenset((rule,)))
+    if turns is not None:
+        few = (few_turns(a, spec.variables, system.sizes, turns) for a in parts.actions)
+        parts = replace(parts, actions=tuple(few))
     abstraction = _abstraction(system, needed, parts.counted, level)
     found = (c for a in parts.actions for c in abstraction.clauses(a, obeys=bool(asked_of)))
     told = (c for c in found if c.head is not None or not asked_of or c.name.startswith(f"{rule} at "))
@@ -203,7 +237,7 @@ def _along(system: System, rule: str, steps: Sequence[str], until: float) -> Opi
 
     A way by these clauses is a way by all of them; that there is none would say nothing.
     """
-    abstraction, clauses = clauses_of(system, rule)
+    abstraction, clauses = clauses_along(system, rule, steps)
     starts = at_start(abstraction, system.scoped, starts_of(system.design.spec, system.scoped))
     trace = along(starts, clauses, (*steps[:-1], f"{rule} at {steps[-1]}"), until)
     return Opinion(rule, "broken", "Spacer", (), trace, ALONG, len(clauses)) if trace else Opinion(rule, "unknown")

@@ -28,6 +28,7 @@ from kvsan.checker.prove.views import BLOCK, BRANCH, bare, letter, literals, vie
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, default
 from kvsan.spec.lang.symbolic import Sizes, is_open, predicate, size_of
+from kvsan.spec.lang.turns import FEW
 
 Term = Any
 Pair = tuple[Term, Term]
@@ -163,17 +164,21 @@ class Abstraction:
     # --- clauses ------------------------------------------------------------------------------------------------------
 
     def clauses(self, step: ir.Step, obeys: bool = False) -> Iterator[Clause]:
-        """A step as clauses. obeys: it is taken to obey its rules, else what breaks them is a clause each."""
+        """A step as clauses. obeys: it is taken to obey its rules, else what breaks them is a clause each.
+
+        Of a step that is written out for few turns, what it does with more of them is in no clause.
+        """
         made = step_terms(step, self.variables, self.sizes)
         block, branch = z3.Const(":b", made.terms.sort(BLOCK)), z3.Const(":w", made.terms.sort(BRANCH))
         guard = [*made.guard, *made.guard_defined, block != made.terms.none(BLOCK), branch != made.terms.none(BRANCH)]
+        guard += [term for rule, _, term in made.obligations if rule == FEW]
         placed = (block, branch)
         if obeys:
             guard += [_at(made.terms, t, block, branch) for *_, t in made.obligations]
             guard += [_at(made.terms, t, block, branch) for t in made.defined]
         head = self.seen_of(made, block, branch, after=True)
         yield self._clause(step.name, made, placed, guard, (), head)
-        for rule, _, obligation in [] if obeys else made.obligations:
+        for rule, _, obligation in [] if obeys else judged(made):
             goal = _at(made.terms, obligation, block, branch)
             yield self._clause(f"{rule} at {step.name}", made, placed, guard, (z3.Not(goal),), None)
         for found in self.counted if obeys else ():
@@ -244,6 +249,11 @@ class Abstraction:
                         apart = [x != y for x, y in combinations(inside, 2)]
                         naming = [made.terms.read(v.name, (r,)) == b for r in inside]
                         yield z3.Implies(z3.And(*apart, *naming, b != made.terms.none(BLOCK)), count >= n)
+
+
+def judged(made: StepTerms) -> list[tuple[str, int, Term]]:
+    """What a step must obey."""
+    return [o for o in made.obligations if o[0] != FEW]
 
 
 def branches_of(made: StepTerms) -> list[Term]:

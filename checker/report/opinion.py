@@ -74,6 +74,7 @@ def as_json(second: Second) -> str:
                 "trace": list(o.trace),
                 "asked": o.asked or "every step",
                 "explored": second.said(o) if o.status == "broken" else "",
+                "tied": o.tied,
                 "clauses": o.clauses,
                 "seconds": round(o.seconds, 2),
             }
@@ -97,6 +98,8 @@ def _lines(second: Second, replay: str) -> Iterator[str]:
         if o.varying:
             names = ", ".join(o.varying)
             yield f"    of one number of members alone: with more, the start leaves {names} otherwise"
+        if o.tied:
+            yield f"    every step was not asked: {o.tied}"
         if o.status == "proved" or o.varying:
             yield "    its invariant, which a plain solver finds inductive:"
         yield from (f"      {part}" for part in o.invariant)

@@ -232,7 +232,7 @@ def opened(loop: ir.For, path: ir.Expr, run: _Run) -> None:
     Right only where no turn sees what another one stored: each variable that the body stores is stored and read at the
     turn's own member. Raises Entangled elsewhere.
     """
-    _disentangled(loop)
+    disentangled(loop)
     member = ir.Name(f"{loop.name}{run.mark}", loop.name_type)
     present, defined = _presence(loop.domain, member, run)
     _sure(run, path, defined)
@@ -245,7 +245,7 @@ def opened(loop: ir.For, path: ir.Expr, run: _Run) -> None:
         run.updates[name] = (*updates[:old], *added)
 
 
-def _disentangled(loop: ir.For) -> None:
+def disentangled(loop: ir.For) -> None:
     """Raises Entangled where a variable is stored or read elsewhere than at the turn's member."""
     stored = {s.variable: s.index for s in all_statements(loop.body) if isinstance(s, ir.Store)}
     resets = any(isinstance(s, ir.Reset) for s in all_statements(loop.body))

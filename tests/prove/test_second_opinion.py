@@ -17,7 +17,7 @@ from kvsan.checker.explore.model import starts
 from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.flat import Flat, without_bits
 from kvsan.checker.prove.reach import Reached, reach
-from kvsan.checker.prove.second import ALONG, Opinion, asked, at_start, by_spacer, clauses_of, opinions
+from kvsan.checker.prove.second import ALONG, Opinion, asked, at_start, by_spacer, clauses_along, clauses_of, opinions
 from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
@@ -275,7 +275,7 @@ def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: s
     way = (*steps, f"{mutant.rule} at {last}")
     (opinion,) = opinions(wrong, (mutant.rule,), 3600, way=explored.actions_to)
     assert (opinion.status, opinion.by, opinion.asked, opinion.trace) == ("broken", "Spacer", ALONG, way)
-    abstraction, clauses = clauses_of(right, mutant.rule)
+    abstraction, clauses = clauses_along(right, mutant.rule, explored.actions_to(mutant.rule))
     begun = at_start(abstraction, right.scoped, starts(right.design.spec, right.scoped))
     assert along(begun, clauses, way, time.monotonic() + 3600) == ()
 
