@@ -132,6 +132,14 @@ def _operation(whole: Term) -> Any:
             return z3.Not
 
 
+def decided(formula: Term) -> Term:
+    """The formula, with the values that it gives outright put in everywhere."""
+    goal = z3.Goal()
+    goal.add(formula)
+    (made,) = z3.Then("simplify", "propagate-values", "simplify")(goal)
+    return made.as_expr()
+
+
 def without_bits(formula: Term) -> Term:
     """The formula over truth values and numbers alone."""
     goal = z3.Goal()

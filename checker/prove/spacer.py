@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any  # z3 is untyped
 
 import z3
-from kvsan.checker.prove.flat import Flat, without_bits
+from kvsan.checker.prove.alike import Alike, alike
+from kvsan.checker.prove.flat import Flat, decided, without_bits
 from kvsan.checker.prove.stands import Invariant
 from kvsan.checker.prove.witness import Clause
 
@@ -23,17 +25,36 @@ SPENT = 10_000_000
 where little is seen. Of large clauses much goes uncounted: there it may be minutes, and the clock ends it."""
 
 
+@dataclass(frozen=True)
+class Fact:
+    """What holds of a block and a branch. alike: what is seen of all of which it holds, and is not told again."""
+
+    relation: Any
+    alike: Alike
+
+    def __call__(self, seen: Sequence[Term]) -> Term:
+        return self.relation(*self.open(seen))
+
+    def open(self, seen: Sequence[Term]) -> list[Term]:
+        return [t for t, value in zip(seen, self.alike, strict=True) if value is None]
+
+    def closed(self, seen: Sequence[Term]) -> list[Term]:
+        """That what is alike is so."""
+        pairs = zip(seen, self.alike, strict=True)
+        return [t if value else z3.Not(t) for t, value in pairs if value is not None]
+
+
 def spacer(
     starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], until: float
 ) -> Invariant | tuple[str, ...] | None:
     """An invariant, or the steps with which the rule breaks, each once. None: no answer for what it may spend."""
-    fixed, (fact,), broken = _begin(starts, 1, until)
+    fixed, (fact,), broken = _begin(starts, [(None,) * len(starts[0])], until)
     for clause in clauses:
         _tell(fixed, fact, broken if clause.head is None else fact, clause, clause.name)
     answer = _ask(fixed, broken)
     if answer == z3.sat:
         return tuple(dict.fromkeys(_names(fixed)))  # a tree, told as a list, repeats itself
-    return _invariant(fixed.get_answer(), fact) if answer == z3.unsat else None
+    return _invariant(fixed.get_answer(), fact.relation) if answer == z3.unsat else None
 
 
 def along(
@@ -43,9 +64,13 @@ def along(
 
     steps: names of clauses, the last of one that breaks. There is a fact for each number of steps: all premises of a
     step are facts of the same number, and what it leads to is one of the next. So nothing runs in circles, and Spacer
-    is soon done. A derivation of this is one of what `spacer` asks, once the numbers are forgotten.
+    is soon done. A derivation of this is one of what `spacer` asks, once the numbers are forgotten. What is seen alike
+    after so many steps a plain solver finds first; that leaves Spacer a small part of what is seen.
     """
-    fixed, facts, broken = _begin(starts, len(steps), until)
+    same = alike(starts, clauses, steps[:-1])
+    if len(same) < len(steps):
+        return ()
+    fixed, facts, broken = _begin(starts, same, until)
     for number, (step, fact) in enumerate(zip(steps, facts, strict=True)):
         for clause in clauses:
             if clause.name == step:
@@ -58,8 +83,8 @@ def along(
     return () if answer == z3.unsat else None
 
 
-def _begin(starts: Sequence[Sequence[Term]], relations: int, until: float) -> tuple[Any, list[Any], Any]:
-    """An engine, that many facts of what is seen, the first of which holds of the start, and what must not be."""
+def _begin(starts: Sequence[Sequence[Term]], same: Sequence[Alike], until: float) -> tuple[Any, list[Fact], Fact]:
+    """An engine, a fact for each of these, the first of which holds of the start, and what must not be."""
     fixed = z3.Fixedpoint()
     fixed.set("engine", "spacer")
     fixed.set("spacer.global", True)
@@ -67,18 +92,18 @@ def _begin(starts: Sequence[Sequence[Term]], relations: int, until: float) -> tu
     fixed.set("timeout", max(1, int((until - time.monotonic()) * 1000)))
     for name in OFF:
         fixed.set(f"xform.{name}", False)
-    seen = [t.sort() for t in starts[0]]
-    facts = [z3.Function(f"fact{k or ''}", *seen, z3.BoolSort()) for k in range(relations)]
-    broken = z3.Function("broken", z3.BoolSort())
-    fixed.register_relation(*facts, broken)
+    truth = z3.BoolSort()
+    facts = [Fact(z3.Function(f"fact{k or ''}", *[truth] * a.count(None), truth), a) for k, a in enumerate(same)]
+    broken = Fact(z3.Function("broken", truth), ())
+    fixed.register_relation(*(f.relation for f in facts), broken.relation)
     for start in starts:
-        fixed.fact(facts[0](*start))
+        fixed.fact(facts[0](start))
     return fixed, facts, broken
 
 
-def _ask(fixed: Any, broken: Any) -> Any:
+def _ask(fixed: Any, broken: Fact) -> Any:
     try:
-        return fixed.query(broken)
+        return fixed.query(broken.relation)
     except z3.Z3Exception:  # how this engine says that it may spend no more
         return z3.unknown
 
@@ -89,23 +114,24 @@ def _names(fixed: Any) -> list[str]:
     return [n for n in names if n != "<null>"]
 
 
-def _tell(fixed: Any, before: Any, after: Any, clause: Clause, name: str) -> None:
+def _tell(fixed: Any, before: Fact, after: Fact, clause: Clause, name: str) -> None:
     """The clause as a rule from one fact to another, or to what must not be."""
     flat, equal = Flat(), list[Term]()
 
-    def applied(fact: Any, values: Sequence[Term]) -> Term:
+    def applied(fact: Fact, values: Sequence[Term]) -> Term:
         """The fact of variables that have these values."""
-        names = [z3.FreshConst(t.sort(), "v") for t in values]
+        names = [z3.FreshConst(t.sort(), "v") for t in fact.open(values)]
         flat.variables.extend(names)
-        equal.extend(n == t for n, t in zip(names, map(flat, values), strict=True))
-        return fact(*names)
+        equal.extend(n == t for n, t in zip(names, map(flat, fact.open(values)), strict=True))
+        return fact.relation(*names)
 
     premises = [applied(before, pair) for pair in clause.pairs]
     head = applied(after, clause.head or ())
+    known = [flat(t) for pair in clause.pairs for t in before.closed(pair)]
     body = [*(flat(t) for t in clause.body), *flat.equations()]
-    formula = without_bits(z3.And(*body, *equal, *flat.congruence))
+    formula = z3.And(*body, *equal, *known, *flat.congruence)
     fixed.declare_var(*flat.variables)
-    fixed.rule(head, [*premises, formula], name)
+    fixed.rule(head, [*premises, without_bits(decided(formula) if known else formula)], name)
 
 
 def _invariant(answer: Term, fact: Any) -> Invariant:

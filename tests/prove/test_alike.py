@@ -1,0 +1,52 @@
+"""What a plain solver finds alike after so many steps is so, and nothing else is said to be."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("z3")
+
+import z3
+from kvsan.checker.prove.alike import alike
+from kvsan.checker.prove.flat import decided
+from kvsan.checker.prove.spacer import along
+from kvsan.checker.prove.witness import Clause
+
+one, two, new_one, new_two, other = z3.Bools("one two new_one new_two other")
+SEEN, TRUE, FALSE = (one, two), z3.BoolVal(True), z3.BoolVal(False)
+FLIP = Clause("flip", (SEEN,), (new_one == z3.Not(one), new_two == two), (new_one, new_two))
+LOSE = Clause("lose", (SEEN,), (new_one == one,), (new_one, new_two))
+MEET = Clause("meet", (SEEN, (other, two)), (one != other, new_one == two), (new_one, new_two))
+
+
+def test_what_starts_and_steps_settle_is_alike_and_the_rest_may_be_either() -> None:
+    assert alike([(TRUE, TRUE), (TRUE, FALSE)], [FLIP], ["flip", "flip"]) == [(True, None), (False, None), (True, None)]
+    assert alike([(TRUE, TRUE)], [FLIP, LOSE], ["lose", "flip"]) == [(True, True), (True, None), (False, None)]
+
+
+def test_clauses_of_one_name_lead_to_what_either_leads_to() -> None:
+    stay = Clause("flip", (SEEN,), (new_one == one, new_two == two), (new_one, new_two))
+    assert alike([(TRUE, FALSE)], [FLIP, stay], ["flip"])[-1] == (None, False)
+
+
+def test_it_ends_before_a_step_that_is_not_possible() -> None:
+    assert alike([(TRUE, TRUE)], [MEET], ["meet", "meet"]) == [(True, True)]
+    assert len(alike([(TRUE, TRUE), (FALSE, TRUE)], [MEET], ["meet"])) == 2
+
+
+@pytest.mark.parametrize("start", [(TRUE, TRUE), (FALSE, TRUE)])
+def test_what_is_alike_is_held_against_the_steps(start: tuple[z3.BoolRef, ...]) -> None:
+    breaks = Clause("rule at look", (SEEN,), (one, two), None)
+    until = time.monotonic() + 60
+    broken = [bool(along([start], [FLIP, breaks], [*["flip"] * n, breaks.name], until)) for n in range(3)]
+    assert broken == ([True, False, True] if z3.is_true(start[0]) else [False, True, False])
+
+
+def test_values_that_are_given_outright_are_put_in() -> None:
+    assert z3.is_false(decided(z3.And(one, z3.Or(z3.Not(one), z3.Not(two)), two)))
+    left = decided(z3.And(one, z3.Or(z3.Not(one), two == other)))
+    solver = z3.Solver()
+    solver.add(left != z3.And(one, two == other))
+    assert solver.check() == z3.unsat
