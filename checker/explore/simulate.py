@@ -1,4 +1,8 @@
-"""Random walks through a design, by the interpreter: nothing is compiled, nothing is proved."""
+"""Random walks through a design, by the interpreter: nothing is compiled, nothing is proved.
+
+What is enabled and what is judged is that of a search; each step is performed whole, so that one which leaves its
+domain is found where no verdict depends on that, too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import random
 from dataclasses import dataclass, field
 
 from kvsan.checker.explore.explore import Finding, Prepared
-from kvsan.checker.explore.replay import Step, perform
+from kvsan.checker.explore.replay import Performer, Step, perform
 from kvsan.spec.lang.interpret import Outcome, Plain, holds, run
 from kvsan.spec.lang.symbolic import Functional, Guarded, functional, predicate
 
@@ -28,14 +32,17 @@ class _Walker:
     chance: random.Random
     forms: dict[str, Functional] = field(default_factory=dict)
     facts: list[tuple[str, str, Guarded]] = field(default_factory=list)
+    judged: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         model = self.prepared.model
+        self.whole = Performer(self.prepared.design.spec, self.prepared.scoped)
         self.facts = [
             (s.name, s.doc.strip().splitlines()[0], predicate(s, model.variables, model.sizes))
             for s in model.invariants
         ]
         self.forms = {a.name: functional(a, model.variables, model.sizes) for a in model.actions}
+        self.judged = {o.rule for form in self.forms.values() for o in form.obligations} - model.lints
 
     def move(self, state: Plain) -> tuple[int, Outcome] | None:
         """An enabled step, each as likely as any other; None where there is none."""
@@ -45,9 +52,8 @@ class _Walker:
         for code in codes:
             action, values = model.decode(code)
             given = {p.name: v for p, v in zip(action.params, values, strict=True)}
-            outcome = run(self.forms[action.name], model.variables, state, given)
-            if outcome.enabled:
-                return code, outcome
+            if run(self.forms[action.name], model.variables, state, given).enabled:
+                return code, run(self.whole.form(action.name), model.variables, state, given)
         return None
 
     def broken(self, outcome: Outcome) -> tuple[str, str, str]:
@@ -55,7 +61,7 @@ class _Walker:
         if not outcome.defined:
             return "defined", "undefined", "the step leaves its domain"
         for verdict in outcome.verdicts:
-            if not verdict.holds and verdict.rule not in self.prepared.model.lints:
+            if not verdict.holds and verdict.rule in self.judged:
                 return verdict.rule, "rule", ""
         return self.wrong(outcome.after)
 

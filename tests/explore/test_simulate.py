@@ -45,3 +45,44 @@ def test_walks_of_a_mutant_find_its_fault() -> None:
     done = walked("append_without_copy", 50, 0)
     assert done.found is not None
     assert done.found.rule == "exclusive_write"
+
+
+IDLE_COUNTER = '''"""Steps are counted, and nobody looks."""
+
+from kvsan.spec.lang.surface import Map, action, initial, require
+from kvsan.spec.ownership.state import Branch, Ownership, Tokens
+
+SETTINGS = {"branches": 1, "blocks": 1, "block_size": 1, "positions": 2}
+
+
+class Idle(Ownership):
+    """on: it runs. steps: how often."""
+
+    steps: Map[Branch, Tokens]
+    on: bool
+
+
+@initial
+def begin(s: Idle) -> None:
+    """It runs."""
+    s.on = True
+
+
+@action
+def tick(s: Idle, r: Branch) -> None:
+    """One more step."""
+    require(s.on)
+
+    s.steps[r] = s.steps[r] + 1
+'''
+
+
+def test_a_walk_leaves_its_domain_where_nobody_depends_on_that(tmp_path: Path) -> None:
+    path = tmp_path / "idle.py"
+    path.write_text(IDLE_COUNTER)
+    design = find(str(path))
+    made = prepare(design, scoped(design), "none")
+    assert "steps" not in made.model.working.fields  # a search has no place for it
+    done = simulate(made, 1, 5, 0)
+    assert done.found is not None
+    assert (done.found.rule, len(done.found.steps)) == ("defined", 3)
