@@ -3,7 +3,7 @@
 Every integer is a `#bigint`, members and choices are strings (`"b0"`, `"IDLE"`), and nothing is null: a map whose
 values are options is a partial function, without the entries that are None, and an option that stands alone is a set
 of at most one. A tagged `None` would be no name in Python, where traces are often read. Variables that have their
-default from the first state to the last are left out, and named in `#meta`.
+default from the first state to the last are left out, and named in `#meta`; where all have, none is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def itf(spec: ir.Spec, scoped: Scoped, start: Plain, steps: Sequence[Step], said
     """The text of a trace. said: what it shows."""
     states = [start, *(s.after for s in steps)]
     moving = [v for v in spec.variables.values() if not v.const]
-    kept = [v for v in moving if any(s.get(v.name) for s in states)]
+    kept = [v for v in moving if any(s.get(v.name) for s in states)] or moving
     meta = {
         "format": "ITF",
         "format-description": FORMAT,

@@ -57,6 +57,14 @@ def test_no_field_is_null_and_no_integer_is_bare(walked: tuple[Walks, str]) -> N
     assert {"#bigint": "3"} in every(trace["states"][0])
 
 
+def test_a_start_with_nothing_in_it_has_variables_too() -> None:
+    design = find(MACHINE)
+    trace = json.loads(itf(design.spec, scoped(design), {}, (), "a start"))
+    moving = {v.name for v in design.spec.variables.values() if not v.const}
+    assert set(trace["vars"]) == moving == set(trace["states"][0]) - {"#meta"}
+    assert trace["#meta"]["always default"] == ""
+
+
 def test_options_that_are_none_have_no_entry_and_sets_are_sets() -> None:
     design = find("tail_copy")
     chosen = scoped(design, scope="two_branches")
