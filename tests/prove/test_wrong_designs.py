@@ -28,7 +28,8 @@ class Small(Ownership):
     """Its state."""
 
 '''
-WORDS = "Const Map Set action auxiliary excess initial invariant members only require row some span".split()
+WORDS = ("Const", "Map", "Set", "action", "auxiliary", "excess", "initial", "invariant", "members", "only", "require",
+         "row", "some", "span")  # fmt: skip
 LABELS = '''    """So it is.
 
     Source: ours.
