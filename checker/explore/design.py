@@ -179,7 +179,15 @@ def _constants(spec: ir.Spec, settings: dict[str, Setting], scope: Sizing | Scop
 
 
 def _check_scope(spec: ir.Spec, scope: Sizing | Scope) -> None:
-    """A `Scope` of a user's own says how many of everything, and nothing else. Raises BadDesign."""
+    """Every size has a number; a `Scope` of a user's own says nothing else. Raises BadDesign."""
+    for name in spec.parameters if not isinstance(scope, Scope) else ():
+        if name not in scope.limits:
+            raise BadDesign(
+                f"{spec.file}: SETTINGS lacks a number for {name!r}, which ends a range of {spec.state}: add it"
+            )
+    for name in spec.sorts if not isinstance(scope, Scope) else ():
+        if name not in scope.sorts:
+            raise BadDesign(f"{spec.file}: SETTINGS says no number of {name!r}: write def scope(...) -> Scope for it")
     constants = [v.name for v in spec.variables.values() if v.const]
     known: Mapping[str, Sequence[str]] = {"sorts": spec.sorts, "limits": spec.parameters, "constants": constants}
     for part, names in known.items() if isinstance(scope, Scope) else ():

@@ -49,18 +49,19 @@ def varying(system: System, names: Iterable[str]) -> list[tuple[str, str]]:
     a member more, each with the initial step; and what the scope itself has otherwise then, or begins with."""
     if system.events:
         return []
-    found, wanted = dict[tuple[str, str], None](), (*names, *system.idle)
+    asked = tuple(names)
+    found, wanted = dict[tuple[str, str], None](), (*asked, *system.idle)
     for sort, setting in OPEN_SORTS.items():
         if not system.base.sizes.sorts.get(sort):
             continue
         number, last = system.base.settings.get(setting), system.base.sizes.sorts[sort]
         if number != last:  # no setting says how many there are
-            return [(name, start.step) for start in system.begun for name in wanted]
+            return [(name, start.step) for start in system.begun for name in asked or ("its state",)]
         scopes = [_with(system, setting, last + more) for more in (1, 2)]
         found |= dict.fromkeys((name, "the scope") for name in _moving(*scopes))
         first, second = ({s.step: s for s in starts(system.design.spec, scope)} for scope in scopes)
-        found |= dict.fromkeys((f"what {name} does", name) for name in first.keys() ^ second.keys())
-        for step in first.keys() & second.keys():
+        found |= dict.fromkeys((f"what {name} does", name) for name in sorted(first.keys() ^ second.keys()))
+        for step in sorted(first.keys() & second.keys()):
             for name in sorted(sources(system.design.spec.steps[step], wanted)):
                 v, cells = system.variables[name], (first[step].state.get(name, {}), second[step].state.get(name, {}))
                 if not v.const and not _alike(v, *cells, ir.SortType(sort), last):

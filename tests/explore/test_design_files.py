@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,37 @@ def up(s: Counter) -> None:
 '''
 
 
+SIZED = '''"""Branches go deep."""
+
+from typing import Annotated  # noqa
+
+from kvsan.spec.lang.surface import Map, Sort, UpTo, action, initial, require  # noqa
+from kvsan.spec.ownership.state import Branch, Ownership
+
+SETTINGS = {"branches": 1, "blocks": 1, "block_size": 1, "positions": 1}
+DECLARED
+
+class Sized(Ownership):
+    """How deep each is, and where it was."""
+
+    deep: Map[Branch, Deep | None]
+
+
+@initial
+def begin(s: Sized) -> None:
+    """Nobody is."""
+    s.deep[Branch(0)] = None
+
+
+@action
+def surface(s: Sized, r: Branch, d: Deep) -> None:
+    """A branch goes somewhere."""
+    require(s.deep[r] is None)
+
+    s.deep[r] = d
+'''
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -81,6 +113,20 @@ def test_a_mistake_outside_the_language_is_refused_with_its_line(old: str, new: 
     path.write_text(BEAMS.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(BadDesign, match=said):
         scoped(find(f"{path}:Beams"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ('Deep = Annotated[int, UpTo("depth")]\n', "SETTINGS lacks a number for 'depth', which ends a range of Sized"),
+        ('class Deep(Sort):\n    """A depth."""\n', "SETTINGS says no number of 'Deep': write def scope"),
+    ],
+)
+def test_a_size_that_nobody_gives_is_asked_for(declared: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "sized.py"
+    path.write_text(SIZED.replace("DECLARED", declared))
+    with pytest.raises(BadDesign, match=re.escape(said)):
+        scoped(find(str(path)))
 
 
 def test_a_file_names_scopes_as_the_catalog_does(tmp_path: Path) -> None:

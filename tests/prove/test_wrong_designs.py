@@ -28,8 +28,8 @@ class Small(Ownership):
     """Its state."""
 
 '''
-WORDS = ("Const", "Map", "Set", "action", "auxiliary", "excess", "initial", "invariant", "members", "only", "require",
-         "row", "some", "span")  # fmt: skip
+WORDS = ("Const", "Map", "Set", "action", "auxiliary", "counted", "excess", "initial", "invariant", "members", "only",
+         "require", "row", "some", "span")  # fmt: skip
 LABELS = '''    """So it is.
 
     Source: ours.
@@ -484,6 +484,61 @@ LABELS
     return all(0 in s.parts[b] for b in members(Block, s))
 '''
 
+COUNTS = '''    on: Map[Branch, bool]
+    boss: Map[Branch, Branch | None]
+    total: Count
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nobody is on, and nobody has a boss."""
+    s.total = 0
+
+
+@action
+def appoint(s: Small, r: Branch, q: Branch) -> None:
+    """A branch gets a boss."""
+    require(r != q)
+
+    s.boss[r] = q
+
+
+@action
+def two_come(s: Small, r: Branch, q: Branch) -> None:
+    """Two come, or one twice."""
+    require(not s.on[r] and not s.on[q])
+
+    s.on[r], s.on[q] = True, True
+    s.total += 2
+
+
+@action
+def boss_comes(s: Small, r: Branch) -> None:
+    """The boss comes, and is not counted."""
+    require(s.boss[r] is not None and s.boss[r] != r)
+
+    s.on[some(s.boss[r])] = True
+
+
+@action
+def count_once_more(s: Small) -> None:
+    """Nobody comes, and is counted."""
+    s.total += 1
+
+
+@counted
+def total_counted(s: Small, r: Branch) -> bool:
+LABELS
+    return s.on[r]
+
+
+@invariant
+def somebody_is_counted(s: Small) -> bool:
+LABELS
+    return s.total == 0 or any(s.on[r] for r in members(Branch, s))
+'''
+MISCOUNTED = {("total_counted", name) for name in ("two_come", "boss_comes", "count_once_more")}
+
 HEARD = '''    late: Map[Branch, bool]
     told: bool
     heard: bool
@@ -548,6 +603,7 @@ def proof_of(folder: Path, text: str) -> Proof:
         (NONE_YET, {("all_are_clean", "soil")}),  # none is no member
         (BELOW, {("some_is_left", "spend_three")}),  # what is less than nothing is nothing
         (TAKEN_OUT, {("the_first_is_there", "take_out")}),
+        (COUNTS, {*MISCOUNTED, ("somebody_is_counted", "count_once_more")}),
         (TWICE, {("free_once", "free_twice")}),  # what the first obligation of a step is not alone
     ],
 )
