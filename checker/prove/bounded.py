@@ -27,7 +27,8 @@ SPEND = 200_000_000
 
 @dataclass(frozen=True)
 class Bounded:
-    """depth: steps of a shortest violation, None where there is none up to `limit`; broken: what it breaks."""
+    """depth: steps of a shortest violation, None where there is none up to `limit`. broken: each rule that so many steps
+    can break; one that took more than it may spend is left out where another was found."""
 
     limit: int
     depth: int | None
@@ -92,16 +93,19 @@ def bounded(design: Design, scoped: Scoped, limit: int, spend: int = SPEND) -> B
 
 
 def _ask(solver: Any, wrong: Mapping[str, Term]) -> tuple[Any, tuple[str, ...]]:
-    """Whether any of these can be true, and which are in what the solver finds."""
+    """Whether any of these can be true, and each that can."""
+    answer = _check(solver, z3.Or(list(wrong.values())))
+    if answer != z3.sat:
+        return answer, ()
+    return answer, tuple(n for n, w in wrong.items() if _check(solver, w) == z3.sat)
+
+
+def _check(solver: Any, term: Term) -> Any:
     solver.push()
-    solver.add(z3.Or(list(wrong.values())))
+    solver.add(term)
     answer = solver.check()
-    names: tuple[str, ...] = ()
-    if answer == z3.sat:
-        found = solver.model()
-        names = tuple(n for n, w in wrong.items() if z3.is_true(found.eval(w, model_completion=True)))
     solver.pop()
-    return answer, names
+    return answer
 
 
 def _broken_here(run: _Unrolled, here: Terms) -> dict[str, Term]:

@@ -8,11 +8,9 @@ pytest.importorskip("z3")
 
 from kvsan.checker.explore.design import find, scoped
 from kvsan.checker.prove.bounded import bounded
-from kvsan.spec.designs.catalog import PAGED_COW, TAIL_COPY, Mutant
+from kvsan.spec.designs.catalog import DESIGNS, TAIL_COPY, Mutant
 
-SHORT = [
-    (d, m) for d in (TAIL_COPY, PAGED_COW) for m in d.mutants if m.steps <= 4 and m.rule != "needless_copy"
-]  # fmt: skip
+SHORT = [(d, m) for d in DESIGNS.values() for m in d.mutants if m.steps <= 5 and m.rule != "needless_copy"]
 FAST = {"cancel_frees_shared"}
 
 
@@ -28,12 +26,21 @@ FAST = {"cancel_frees_shared"}
 def test_a_mutant_breaks_its_rule_after_as_many_steps(name: str, mutant: Mutant) -> None:
     design = find(name)
     found = bounded(design, scoped(design, {}, mutant.scope, mutant.name), mutant.steps)
-    assert (found.depth, found.broken) == (mutant.steps, (mutant.rule,))
+    assert found.depth == mutant.steps
+    assert mutant.rule in found.broken  # two rules may name one step
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "scope", "depth"), [("tail_copy", "two_branches", 4), ("paged_cow", "full_prompt", 3)]
+    ("name", "scope", "depth"),
+    [
+        ("tail_copy", "two_branches", 4),
+        ("paged_cow", "full_prompt", 3),
+        ("prefix_append_only", "", 4),
+        ("prefix_cow", "", 3),
+        ("speculative", "one_branch", 6),
+        ("transfers", "full_prompt", 6),
+    ],
 )
 def test_the_right_design_breaks_nothing_in_so_many_steps(name: str, scope: str, depth: int) -> None:
     design = find(name)
