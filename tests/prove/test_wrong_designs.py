@@ -12,13 +12,14 @@ import kvsan.checker.prove.induction
 from attempts import open_ends
 from kvsan.checker.prove.induction import induction
 from kvsan.checker.prove.prove import Proof, prove
+from kvsan.checker.prove.second import opinions
 from kvsan.checker.prove.system import System, system, with_facts
 from kvsan.checker.report.proof import as_text
 
 HEAD = '''"""A small design."""
 
 from kvsan.spec.lang.surface import {words}
-from kvsan.spec.ownership.blocks import alloc, free  # noqa: F401
+{more}from kvsan.spec.ownership.blocks import alloc, free  # noqa: F401
 from kvsan.spec.ownership.state import Block, Branch, Count, Ownership, Pos, Slot, Tokens  # noqa: F401
 
 SETTINGS = {{"branches": 2, "blocks": 2, "block_size": 2, "positions": 2}}
@@ -579,10 +580,92 @@ LABELS
 '''
 
 
-def system_of(folder: Path, text: str) -> System:
+NAMED_UNSEEN = '''    mine: Map[Branch, Block | None]
+    boss: Map[Branch, Branch | None]
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nobody has anything."""
+    s.mine[Branch(0)] = None
+
+
+@action
+def appoint(s: Small, r: Branch, q: Branch) -> None:
+    """A branch gets a boss."""
+    require(r != q and s.boss[r] is None)
+
+    s.boss[r] = q
+
+
+@action
+def get(s: Small, r: Branch, b: Block) -> None:
+    """A branch takes a free block."""
+    require(s.mine[r] is None and not s.held[b])
+
+    alloc(s, b, r)
+    s.mine[r] = b
+
+
+@action
+def share(s: Small, r: Branch) -> None:
+    """Its boss has it too."""
+    require(s.mine[r] is not None and s.boss[r] is not None)
+
+    s.mine[some(s.boss[r])] = s.mine[r]
+
+
+@action
+def give_back(s: Small, r: Branch) -> None:
+    """It goes back."""
+    require(s.mine[r] is not None)
+
+    free(s, some(s.mine[r]))
+    s.mine[r] = None
+'''
+
+OWNED_BY_NOBODY = '''    on: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.on = True
+
+
+@action
+def tamper(s: Small, r: Branch, b: Block) -> None:
+    """A count is changed, and nobody owns the block for it."""
+    require(s.on and not s.held[b])
+
+    alloc(s, b, r)
+    s.owners[b] = 1
+
+
+@action
+def put_back(s: Small, b: Block) -> None:
+    """A block that nobody owns goes back."""
+    require(s.held[b] and s.owners[b] == 0)
+
+    free(s, b)
+
+
+@action
+def put_in(s: Small, r: Branch, b: Block) -> None:
+    """A block goes into a table."""
+    require(s.held[b] and s.table[r, 0] is None and s.owners[b] < 2)
+
+    map(s, r, 0, b)
+'''
+LEDGER = """from kvsan.spec.designs.start import owners_counted, places_counted  # noqa: F401
+from kvsan.spec.ownership.branches import map
+"""
+
+
+def system_of(folder: Path, text: str, more: str = "") -> System:
     path, whole = folder / "small.py", text.replace("LABELS\n", LABELS)
     words = ", ".join(w for w in WORDS if w in whole)
-    path.write_text(HEAD.format(words=words) + whole)
+    path.write_text(HEAD.format(words=words, more=more) + whole)
     return system(with_facts(str(path)))
 
 
@@ -650,3 +733,19 @@ def test_what_needs_many_blocks_to_go_wrong_is_proved_of_no_other_number(
 @pytest.mark.parametrize("text", [SECOND_BRANCH, HEARD])
 def test_a_right_design_whose_start_names_any_branch_of_its_scope_is_proved(text: str, tmp_path: Path) -> None:
     assert proof_of(tmp_path, text).verdict == "HOLDS"
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "rule", "trace"),
+    [
+        (TWICE, "", "free_once", ("free_once at free_twice",)),
+        # the boss of a branch is none of those by whom it is counted who names a block
+        (NAMED_UNSEEN, "", "free_once", ("appoint", "get", "mine at share")),
+        (OWNED_BY_NOBODY, LEDGER, "owners_counted", ("owners_counted at tamper",)),
+    ],
+)
+def test_a_second_opinion_does_not_prove_a_wrong_design(
+    text: str, more: str, rule: str, trace: tuple[str, ...], tmp_path: Path
+) -> None:
+    (found,) = opinions(system_of(tmp_path, text, more), (rule,), budget=60.0)
+    assert (found.status, found.trace) == ("broken", trace)
