@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import interrupt_main
 from pathlib import Path
+from threading import Timer
 from typing import Annotated, NoReturn
 
 import typer
@@ -480,8 +482,17 @@ def options(
     """Sanitizer and model checker for KV-cache block ownership in LLM engines."""
 
 
+def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that comes while a term of the solver is given back is lost there: it comes again, a moment later."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        Timer(0.05, interrupt_main).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def main() -> None:
     """The entry point. Every failure is a sentence and an exit code; KVSAN_DEBUG=1 shows the traceback of a defect."""
+    sys.unraisablehook = interrupt_again
     try:
         app()
     except Refused as refused:

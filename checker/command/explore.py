@@ -83,7 +83,7 @@ def run(request: Request) -> int:
         chosen = scoped(design, changes(request.settings), request.scope, request.mutant)
         refuse_unknown("--without", request.without, design.spec.rules, "rule")
         if request.liveness:
-            text, code = judge(design, chosen, request.json)
+            text, code = judge(design, chosen, request.json, request.quiet)
             Sink(None, not request.json, Color.never).write(text)
             return code
         with Live(design.name, request.quiet) as live:

@@ -12,13 +12,15 @@ from kvsan.checker.explore.module import NoCompiler
 from kvsan.checker.report.exploration import EXITS
 from kvsan.spec.designs.settings import as_set
 
+from .line import Line
 from .usage import Refused
 
 
-def judge(design: Design, chosen: Scoped, as_json: bool) -> tuple[str, int]:
+def judge(design: Design, chosen: Scoped, as_json: bool, quiet: bool = True) -> tuple[str, int]:
     """The report, and the exit code. Raises Refused, BadDesign."""
     try:
-        found = liveness(design, chosen)
+        with Line(f"liveness of {design.name}", quiet) as line:
+            found = liveness(design, chosen, line.tell)
     except TooLarge as error:
         raise Refused(str(error)) from error
     except NoCompiler as error:

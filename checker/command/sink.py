@@ -54,7 +54,7 @@ class Sink:
             self.closed = True
             leave_quietly()
             raise Refused(
-                f"the report cannot be written: {error.strerror}; make room, or name another --output"
+                f"the report cannot be written: {error.strerror}; make room, or write it elsewhere"
             ) from error
 
     def close(self) -> None:

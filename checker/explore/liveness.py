@@ -12,7 +12,7 @@ one. The whole graph is needed, so scopes are small, and no symmetry is used.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kvsan.checker.explore.design import BadDesign, Design, Scoped, scoped
@@ -67,14 +67,16 @@ class Liveness:
         return "VIOLATED" if self.waiting else "HOLDS" if any(self.pending.values()) else "UNKNOWN"
 
 
-def liveness(design: Design, chosen: Scoped) -> Liveness:
+def liveness(design: Design, chosen: Scoped, tell: Callable[[str], None] = lambda _: None) -> Liveness:
     """Judge a scope, and, where a branch waits, larger pools. Raises BadDesign, TooLarge, NoCompiler, NoGraphs."""
+    tell("its scope")
     found = _judge(design, chosen)
     if found.waiting is None:
         return found
     blocks = int(chosen.settings["blocks"]) if "blocks" in chosen.settings else 0
     for more in range(1, LARGER_POOLS + 1) if blocks else ():
         changed = {n: str(v) for n, v in chosen.settings.items()} | {"blocks": str(blocks + more)}
+        tell(f"a pool of {blocks + more} blocks")
         try:
             if _judge(design, scoped(design, changed)).waiting is None:
                 return replace(found, suffices=blocks + more)

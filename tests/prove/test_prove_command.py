@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
+from kvsan.checker.cli import interrupt_again
 from kvsan.checker.command.prove import Request, run
 from kvsan.checker.command.usage import Refused
 
@@ -40,3 +42,14 @@ def test_one_step_alone_is_not_the_design(capsys: pytest.CaptureFixture[str]) ->
 def test_without_a_solver_a_design_is_refused_with_what_to_install(no_solver: None) -> None:
     with pytest.raises(Refused, match=r"pip install 'kvsan\[prove\]'"):
         run(Request("tail_copy", quiet=True))
+
+
+def test_an_interrupt_that_is_lost_where_an_object_goes_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "unraisablehook", interrupt_again)
+    with pytest.raises(KeyboardInterrupt):
+        del [Gone()][0]
+        time.sleep(5)

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("z3")
 
 import kvsan.checker.prove.induction
+import kvsan.checker.prove.second
+import z3
 from attempts import open_ends
 from kvsan.checker.prove.induction import induction
 from kvsan.checker.prove.prove import Proof, prove
@@ -749,3 +751,11 @@ def test_a_second_opinion_does_not_prove_a_wrong_design(
 ) -> None:
     (found,) = opinions(system_of(tmp_path, text, more), (rule,), budget=60.0)
     assert (found.status, found.trace) == ("broken", trace)
+
+
+def test_what_spacer_says_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its invariant says nothing here, and nothing is enumerated: there is no proof."""
+    monkeypatch.setattr(kvsan.checker.prove.second, "spacer", lambda *_: lambda _: z3.BoolVal(True))
+    monkeypatch.setattr(kvsan.checker.prove.second, "cover", lambda *_: None)
+    (found,) = opinions(system_of(tmp_path, TWICE), ("free_once",), budget=60.0)
+    assert found.status == "unknown"
