@@ -483,7 +483,7 @@ def options(
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """An interrupt that comes while a term of the solver is given back is lost there: it comes again, a moment later."""
+    """An interrupt that comes while a term of the solver is given back is lost there: it comes again a moment later."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         Timer(0.05, interrupt_main).start()
     else:

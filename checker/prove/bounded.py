@@ -27,8 +27,8 @@ SPEND = 200_000_000
 
 @dataclass(frozen=True)
 class Bounded:
-    """depth: steps of a shortest violation, None where there is none up to `limit`. broken: each rule that so many steps
-    can break; one that took more than it may spend is left out where another was found."""
+    """depth: steps of a shortest violation, None where there is none up to `limit`. broken: each rule that so many
+    steps can break; one that took more than it may spend is left out where another was found."""
 
     limit: int
     depth: int | None
