@@ -1,6 +1,7 @@
 """What is seen alike, whatever block and branch are looked at, after so many steps from the start.
 
-Where few members do anything, most of what is seen of a block and a branch is settled by how far the steps have come.
+Where few members do anything, most of what is seen of a block and a branch is settled by how far the steps have come,
+or by something else that is seen of them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from kvsan.checker.prove.terms import is_true_in
 from kvsan.checker.prove.witness import Clause
 
 Term = Any
-Alike = tuple[bool | None, ...]
-"""The value of each thing that is seen; None where both may be."""
+Alike = tuple[tuple[int, bool], ...]
+"""Of each thing that is seen another one, and whether it has the same value or the other: itself, where nothing is
+known, and `TRUE` for what is settled."""
 
+TRUE = -1
 SPENT = 10_000_000
 """What a plain solver may spend on one clause, in Z3's count of resources; then anything may be seen."""
 
@@ -25,41 +28,62 @@ def alike(starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], steps: Se
 
     steps: names of clauses. What may differ before a step may be anything there.
     """
-    begun = [tuple(z3.is_true(t) for t in start) for start in starts]
-    found = [_common(begun)]
+    begun: Alike | None = None
+    for start in starts:
+        begun = _refined(begun, [z3.is_true(t) for t in start])
+    assert begun is not None
+    found = [begun]
     for step in steps:
-        made = (_after(c, found[-1]) for c in clauses if c.name == step and c.head is not None)
-        possible = [a for a in made if a is not None]
-        if not possible:
+        after = _after([c for c in clauses if c.name == step and c.head is not None], found[-1])
+        if after is None:
             break
-        found.append(_common(possible))
+        found.append(after)
     return found
 
 
-def _common(found: Sequence[Alike]) -> Alike:
-    return tuple(values[0] if len({*values}) == 1 else None for values in zip(*found, strict=True))
+def nothing(number: int) -> Alike:
+    """That nothing is known of so many."""
+    return tuple((k, True) for k in range(number))
 
 
-def _after(clause: Clause, before: Alike) -> Alike | None:
-    """What is alike of all that a clause leads to; None where it leads to nothing."""
-    assert clause.head is not None
-    solver, found = z3.Solver(), None
-    solver.set("rlimit", SPENT)
-    solver.add(*clause.body, *(t for pair in clause.pairs for t in _is(pair, before)))
-    for view in _views(solver, clause.head):
-        found = view if found is None else _common([found, view])
-        solver.add(z3.Not(z3.And(list(_is(clause.head, found)))))
+def literals(seen: Sequence[Term], same: Alike) -> Iterator[Term]:
+    """That what is alike is so."""
+    for k, (term, (other, equal)) in enumerate(zip(seen, same, strict=True)):
+        if other == TRUE:
+            yield term if equal else z3.Not(term)
+        elif other != k:
+            yield term == seen[other] if equal else term != seen[other]
+
+
+def _refined(same: Alike | None, view: Sequence[bool]) -> Alike:
+    """What stays alike where this is seen too. Those that part from another and agree are alike still."""
+    if same is None:
+        return tuple((TRUE, value) for value in view)
+    found, first = list[tuple[int, bool]](), dict[int, tuple[int, bool]]()
+    for k, (value, (other, equal)) in enumerate(zip(view, same, strict=True)):
+        if (value == equal) == (other == TRUE or view[other]):
+            found.append((other, equal))
+        else:
+            one, sign = first.setdefault(other, (k, equal))
+            found.append((one, equal == sign))
+    return tuple(found)
+
+
+def _after(clauses: Sequence[Clause], before: Alike) -> Alike | None:
+    """What is alike of all that these lead to; None where they lead to nothing."""
+    found: Alike | None = None
+    for clause in clauses:
+        assert clause.head is not None
+        solver = z3.Solver()
+        solver.set("rlimit", SPENT)
+        solver.add(*clause.body, *(t for pair in clause.pairs for t in literals(pair, before)))
+        while found is None or found != nothing(len(found)):
+            known = [] if found is None else list(literals(clause.head, found))
+            answer = solver.check(*([] if found is None else [z3.Not(z3.And(known))]))
+            if answer == z3.unsat:
+                break
+            if answer == z3.unknown:
+                return nothing(len(before))
+            model = solver.model()
+            found = _refined(found, [is_true_in(model, t) for t in clause.head])
     return found
-
-
-def _views(solver: Any, seen: Sequence[Term]) -> Iterator[Alike]:
-    """One that is possible, as often as it is asked for, to the last."""
-    while (answer := solver.check()) == z3.sat:
-        model = solver.model()
-        yield tuple(is_true_in(model, t) for t in seen)
-    if answer == z3.unknown:
-        yield (None,) * len(seen)
-
-
-def _is(seen: Sequence[Term], view: Alike) -> Iterator[Term]:
-    return (t if value else z3.Not(t) for t, value in zip(seen, view, strict=True) if value is not None)

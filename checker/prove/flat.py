@@ -48,9 +48,8 @@ class Flat:
                 self.asked.setdefault(inner[1].sort().name(), {})[member.get_id()] = member
                 return self._has(inner[0], member)
             case z3.Z3_OP_EQ if inner[0].sort().kind() == z3.Z3_ARRAY_SORT:
-                equal = self._entry(f"equal sets {term.get_id()}", z3.BoolSort(), [])
-                self.sets.append((equal, *inner))
-                return equal
+                one, other = inner if z3.is_K(inner[1]) else inner[::-1]
+                return self._is_empty(one) if _holds_nothing(other) else self._equal(one, other)
             case z3.Z3_OP_EQ:
                 return self(inner[0]) == self(inner[1])
             case z3.Z3_OP_IDIV | z3.Z3_OP_MOD if z3.is_int_value(inner[1]):
@@ -61,6 +60,33 @@ class Flat:
                 return z3.If(*(self(t) for t in inner))
             case _:
                 return declaration(*(self(t) for t in inner)) if inner else term
+
+    def _equal(self, one: Term, other: Term) -> Term:
+        equal = self._entry(f"equal sets {one.get_id()} {other.get_id()}", z3.BoolSort(), [])
+        self.sets.append((equal, one, other))
+        return equal
+
+    def _is_empty(self, whole: Term) -> Term:
+        """Whether a set has no member; of some that are made of others it may be either."""
+        inner = whole.children()
+        match whole.decl().kind():
+            case z3.Z3_OP_CONST_ARRAY:
+                return z3.Not(self(inner[0]))
+            case z3.Z3_OP_STORE if z3.is_true(inner[2]):
+                return z3.BoolVal(False)
+            case z3.Z3_OP_ITE:
+                return z3.If(self(inner[0]), self._is_empty(inner[1]), self._is_empty(inner[2]))
+            case z3.Z3_OP_ARRAY_MAP if z3.get_map_func(whole).kind() == z3.Z3_OP_OR:
+                return z3.And(*map(self._is_empty, inner))
+            case z3.Z3_OP_SET_UNION:
+                return z3.And(*map(self._is_empty, inner))
+            case _:
+                nothing = z3.K(whole.sort().domain(), z3.BoolVal(False))
+                if whole.decl().kind() != z3.Z3_OP_UNINTERPRETED:
+                    return self._equal(whole, nothing)
+                empty = self._entry(f"empty {whole.decl().name()}", z3.BoolSort(), [self(t) for t in inner])
+                self.sets.append((empty, whole, nothing))
+                return empty
 
     def equations(self) -> list[Term]:
         """That equal sets have the same of the members that were asked for. Of unequal ones nothing is said."""
@@ -118,6 +144,10 @@ class Flat:
             return z3.Concat([z3.If(b, one, zero) for b in reversed(bits)])
         self.variables.append(z3.Const(name, z3.IntSort() if sort.kind() == z3.Z3_UNINTERPRETED_SORT else sort))
         return self.variables[-1]
+
+
+def _holds_nothing(whole: Term) -> bool:
+    return bool(z3.is_K(whole) and z3.is_false(whole.arg(0)))
 
 
 def _operation(whole: Term) -> Any:

@@ -41,11 +41,12 @@ from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import Invariant, conjuncts, stands
 from kvsan.checker.prove.step import facts, step_terms
 from kvsan.checker.prove.system import Scoped, System
+from kvsan.checker.prove.views import BLOCK, BRANCH
 from kvsan.checker.prove.witness import Abstraction, Clause
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
 from kvsan.spec.lang.turns import few_turns
-from kvsan.spec.lang.walk import all_statements
+from kvsan.spec.lang.walk import all_expressions, all_statements, every
 
 Term = Any
 LEDGER = {"held", "owners", "table", "places", "filling"}
@@ -84,10 +85,12 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Level:
-    """How much the abstraction keeps: the variables by which it counts, and whether steps are told of other blocks."""
+    """How much the abstraction keeps: the variables by which it counts, whether steps are told of other blocks, and of
+    which variables it is kept whether their sets are empty."""
 
     naming: tuple[str, ...] = ()
     wide: bool = False
+    emptied: frozenset[str] = frozenset()
 
 
 def opinions(
@@ -189,11 +192,12 @@ def _of_rule(
     idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
     counted = counters(system)
     asked_of = tuple(c for c in counted if c.name == rule)
-    every = Parts(actions, asked_of, (), counted)
-    parts, needed = sliced(every, spec.variables, system.scoped.known, idle, frozenset((rule,)))
+    whole = Parts(actions, asked_of, (), counted)
+    parts, needed = sliced(whole, spec.variables, system.scoped.known, idle, frozenset((rule,)))
     if turns is not None:
         few = (few_turns(a, spec.variables, system.sizes, turns) for a in parts.actions)
         parts = replace(parts, actions=tuple(few))
+        level = replace(level, emptied=_emptied(parts.actions))
     abstraction = _abstraction(system, needed, parts.counted, level)
     found = (c for a in parts.actions for c in abstraction.clauses(a, obeys=bool(asked_of)))
     told = (c for c in found if c.head is not None or not asked_of or c.name.startswith(f"{rule} at "))
@@ -226,7 +230,15 @@ def _abstraction(
     names = {v.name for v in needed}
     kept = tuple(c for c in map(counts.counter, counted) if c.variable in names)
     counting = tuple(v for v in needed if v.name in level.naming)
-    return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide)
+    return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide, level.emptied)
+
+
+def _emptied(actions: Sequence[ir.Step]) -> frozenset[str]:
+    """The variables whose sets are of blocks or branches, and of which a step asks whether they are empty."""
+    asked = (e for a in actions for g in (*a.guard, *all_expressions(a.effects)) for e in every(g))
+    sides = (e.left for e in asked if isinstance(e, ir.Compare) and isinstance(e.right, ir.Empty))
+    reads = (r for side in sides for r in every(side) if isinstance(r, ir.Read))
+    return frozenset(r.variable for r in reads if r.type in (ir.SetType(BLOCK), ir.SetType(BRANCH)))
 
 
 # --- who is asked -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any  # z3 is untyped
 
 import z3
-from kvsan.checker.prove.alike import Alike, alike
+from kvsan.checker.prove.alike import Alike, alike, literals, nothing
 from kvsan.checker.prove.flat import Flat, decided, without_bits
 from kvsan.checker.prove.stands import Invariant
 from kvsan.checker.prove.witness import Clause
@@ -36,19 +36,14 @@ class Fact:
         return self.relation(*self.open(seen))
 
     def open(self, seen: Sequence[Term]) -> list[Term]:
-        return [t for t, value in zip(seen, self.alike, strict=True) if value is None]
-
-    def closed(self, seen: Sequence[Term]) -> list[Term]:
-        """That what is alike is so."""
-        pairs = zip(seen, self.alike, strict=True)
-        return [t if value else z3.Not(t) for t, value in pairs if value is not None]
+        return [t for k, (t, (other, _)) in enumerate(zip(seen, self.alike, strict=True)) if other == k]
 
 
 def spacer(
     starts: Sequence[Sequence[Term]], clauses: Sequence[Clause], until: float
 ) -> Invariant | tuple[str, ...] | None:
     """An invariant, or the steps with which the rule breaks, each once. None: no answer for what it may spend."""
-    fixed, (fact,), broken = _begin(starts, [(None,) * len(starts[0])], until)
+    fixed, (fact,), broken = _begin(starts, [nothing(len(starts[0]))], until)
     for clause in clauses:
         _tell(fixed, fact, broken if clause.head is None else fact, clause, clause.name)
     answer = _ask(fixed, broken)
@@ -92,13 +87,17 @@ def _begin(starts: Sequence[Sequence[Term]], same: Sequence[Alike], until: float
     fixed.set("timeout", max(1, int((until - time.monotonic()) * 1000)))
     for name in OFF:
         fixed.set(f"xform.{name}", False)
-    truth = z3.BoolSort()
-    facts = [Fact(z3.Function(f"fact{k or ''}", *[truth] * a.count(None), truth), a) for k, a in enumerate(same)]
-    broken = Fact(z3.Function("broken", truth), ())
+    facts = [_fact(f"fact{k or ''}", a) for k, a in enumerate(same)]
+    broken = _fact("broken", ())
     fixed.register_relation(*(f.relation for f in facts), broken.relation)
     for start in starts:
         fixed.fact(facts[0](start))
     return fixed, facts, broken
+
+
+def _fact(name: str, same: Alike) -> Fact:
+    truth = z3.BoolSort()
+    return Fact(z3.Function(name, *(truth for k, (other, _) in enumerate(same) if other == k), truth), same)
 
 
 def _ask(fixed: Any, broken: Fact) -> Any:
@@ -127,7 +126,7 @@ def _tell(fixed: Any, before: Fact, after: Fact, clause: Clause, name: str) -> N
 
     premises = [applied(before, pair) for pair in clause.pairs]
     head = applied(after, clause.head or ())
-    known = [flat(t) for pair in clause.pairs for t in before.closed(pair)]
+    known = [flat(t) for pair in clause.pairs for t in literals(pair, before.alike)]
     body = [*(flat(t) for t in clause.body), *flat.equations()]
     formula = z3.And(*body, *equal, *known, *flat.congruence)
     fixed.declare_var(*flat.variables)

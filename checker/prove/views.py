@@ -77,3 +77,8 @@ def literals(terms: Terms, value: Any, type_: ir.Type, block: int, branch: int) 
     is_none = [z3.BoolVal(value is None)] if isinstance(type_, ir.OptionType) else []
     same = [z3.BoolVal(value == (block if inner == BLOCK else branch))] if inner in (BLOCK, BRANCH) else []
     return is_none + same
+
+
+def is_empty(value: Term) -> Term:
+    """Whether a set of members has none."""
+    return value == z3.K(value.sort().domain(), z3.BoolVal(False))

@@ -24,7 +24,7 @@ import z3
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.step import StepTerms, step_terms
 from kvsan.checker.prove.terms import Instances, Terms, Translator, by_sort
-from kvsan.checker.prove.views import BLOCK, BRANCH, bare, letter, literals, views, words
+from kvsan.checker.prove.views import BLOCK, BRANCH, bare, is_empty, letter, literals, views, words
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, default
 from kvsan.spec.lang.symbolic import Sizes, is_open, predicate, size_of
@@ -47,6 +47,11 @@ class Part:
         inside = ", ".join(str(i) if i is not None else letter(k) for k, i in keys)
         return f"{self.variable.name}[{inside}]" if inside else self.variable.name
 
+    def value(self, state: Plain, block: int, branch: int) -> Any:  # as a plain state has it
+        keys = zip(self.variable.keys, self.index, strict=True)
+        key = tuple(i if i is not None else block if k == BLOCK else branch for k, i in keys)
+        return state.get(self.variable.name, {}).get(key, default(self.variable.value))
+
 
 @dataclass(frozen=True)
 class Clause:
@@ -66,7 +71,8 @@ class Abstraction:
     """seen: the variables of which entries are kept. counted: counters of the discipline among what is read.
 
     naming: the variables for which it is counted how many branches name b. wide: a step is told the fact of the other
-    blocks whose entries the witness takes over, too: what a copy's source holds its target will.
+    blocks whose entries the witness takes over, too: what a copy's source holds its target will. emptied: variables of
+    whose sets it is kept whether they are empty.
     """
 
     variables: dict[str, ir.Variable]
@@ -75,10 +81,15 @@ class Abstraction:
     counted: tuple[counts.Counter, ...]
     naming: tuple[ir.Variable, ...] = ()
     wide: bool = False
+    emptied: frozenset[str] = frozenset()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         return tuple(Part(v, index) for v in self.seen if self._fits(v) for index in self._indexes(v))
+
+    @property
+    def _sets(self) -> list[Part]:
+        return [p for p in self.parts if p.variable.name in self.emptied]
 
     @property
     def may_count(self) -> tuple[ir.Variable, ...]:
@@ -89,6 +100,7 @@ class Abstraction:
         """What is seen, in words."""
         terms = Terms(self.variables, self.sizes)
         found = [p.text + end for p in self.parts for end in words(terms, p.variable.value)]
+        found += [f"{p.text} is empty" for p in self._sets]
         return [*found, *(f"{v.name}s that are b are {n}" for v in self.naming for n in (0, 1))]
 
     def seen_of(self, made: StepTerms, block: Term, branch: Term, after: bool = False) -> tuple[Term, ...]:
@@ -96,6 +108,8 @@ class Abstraction:
         terms, out = made.terms, list[Term]()
         for part in self.parts:
             out += views(terms, self._entry(made, part, block, branch, after), part.variable.value, block, branch)
+        for part in self._sets:
+            out.append(is_empty(self._entry(made, part, block, branch, after)))
         for v in self.naming:
             count = self._namers(made, v, block, after)
             out += [count == 0, count == 1]
@@ -105,10 +119,8 @@ class Abstraction:
         """What is seen of a member of each sort in a start state."""
         terms, out = Terms(self.variables, self.sizes), list[Term]()
         for part in self.parts:
-            keys = zip(part.variable.keys, part.index, strict=True)
-            key = tuple(i if i is not None else block if k == BLOCK else branch for k, i in keys)
-            value = state.get(part.variable.name, {}).get(key, default(part.variable.value))
-            out += literals(terms, value, part.variable.value, block, branch)
+            out += literals(terms, part.value(state, block, branch), part.variable.value, block, branch)
+        out += [z3.BoolVal(not part.value(state, block, branch)) for part in self._sets]
         for v in self.naming:
             count = sum(named == block for named in state.get(v.name, {}).values())
             out += [z3.BoolVal(count == 0), z3.BoolVal(count == 1)]

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("z3")
 
 import z3
+from kvsan.checker.prove.alike import TRUE as SETTLED
 from kvsan.checker.prove.alike import alike
 from kvsan.checker.prove.flat import decided
 from kvsan.checker.prove.spacer import along
@@ -21,18 +22,39 @@ LOSE = Clause("lose", (SEEN,), (new_one == one,), (new_one, new_two))
 MEET = Clause("meet", (SEEN, (other, two)), (one != other, new_one == two), (new_one, new_two))
 
 
+YES, NO, OPEN = (SETTLED, True), (SETTLED, False), "open"
+
+
+def found(*arguments: object) -> list[tuple[object, ...]]:
+    """What is alike, with a word for what nothing is known of."""
+    same = alike(*arguments)  # type: ignore[arg-type]  # as they are given below
+    return [tuple(OPEN if one == (k, True) else one for k, one in enumerate(a)) for a in same]
+
+
 def test_what_starts_and_steps_settle_is_alike_and_the_rest_may_be_either() -> None:
-    assert alike([(TRUE, TRUE), (TRUE, FALSE)], [FLIP], ["flip", "flip"]) == [(True, None), (False, None), (True, None)]
-    assert alike([(TRUE, TRUE)], [FLIP, LOSE], ["lose", "flip"]) == [(True, True), (True, None), (False, None)]
+    assert found([(TRUE, TRUE), (TRUE, FALSE)], [FLIP], ["flip", "flip"]) == [(YES, OPEN), (NO, OPEN), (YES, OPEN)]
+    assert found([(TRUE, TRUE)], [FLIP, LOSE], ["lose", "flip"]) == [(YES, YES), (YES, OPEN), (NO, OPEN)]
+
+
+def test_two_things_are_alike_where_one_tells_the_other() -> None:
+    both, either = [(TRUE, TRUE), (FALSE, FALSE)], [(TRUE, TRUE), (FALSE, FALSE), (FALSE, TRUE)]
+    assert found(both, [FLIP], ["flip", "flip"]) == [(OPEN, (0, True)), (OPEN, (0, False)), (OPEN, (0, True))]
+    assert found(either, [FLIP], ["flip"]) == [(OPEN, OPEN), (OPEN, OPEN)]
+
+
+def test_things_that_part_from_others_together_are_alike_still() -> None:
+    assert found([(TRUE, FALSE, TRUE), (FALSE, TRUE, TRUE)], [], []) == [(OPEN, (0, False), YES)]
+    three = [(TRUE, FALSE, TRUE), (FALSE, TRUE, TRUE), (TRUE, TRUE, TRUE)]
+    assert found(three, [], []) == [(OPEN, OPEN, YES)]
 
 
 def test_clauses_of_one_name_lead_to_what_either_leads_to() -> None:
     stay = Clause("flip", (SEEN,), (new_one == one, new_two == two), (new_one, new_two))
-    assert alike([(TRUE, FALSE)], [FLIP, stay], ["flip"])[-1] == (None, False)
+    assert found([(TRUE, FALSE)], [FLIP, stay], ["flip"])[-1] == (OPEN, NO)
 
 
 def test_it_ends_before_a_step_that_is_not_possible() -> None:
-    assert alike([(TRUE, TRUE)], [MEET], ["meet", "meet"]) == [(True, True)]
+    assert found([(TRUE, TRUE)], [MEET], ["meet", "meet"]) == [(YES, YES)]
     assert len(alike([(TRUE, TRUE), (FALSE, TRUE)], [MEET], ["meet"])) == 2
 
 
