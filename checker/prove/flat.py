@@ -50,6 +50,9 @@ class Flat:
             case z3.Z3_OP_EQ if inner[0].sort().kind() == z3.Z3_ARRAY_SORT:
                 one, other = inner if z3.is_K(inner[1]) else inner[::-1]
                 return self._is_empty(one) if _holds_nothing(other) else self._equal(one, other)
+            case z3.Z3_OP_DISTINCT if inner[0].sort().kind() == z3.Z3_ARRAY_SORT:
+                assert len(inner) == 2, "no step compares three sets"
+                return z3.Not(self(inner[0] == inner[1]))
             case z3.Z3_OP_EQ:
                 return self(inner[0]) == self(inner[1])
             case z3.Z3_OP_IDIV | z3.Z3_OP_MOD if z3.is_int_value(inner[1]):

@@ -88,6 +88,40 @@ def test_equal_sets_have_the_same_of_the_members_that_are_asked_for() -> None:
     assert solver.check() == z3.unsat
 
 
+branch = z3.DeclareSort("Branch")
+r, q = z3.Consts("r q", branch)
+nobody = z3.K(branch, z3.BoolVal(False))
+group = z3.Function("group", branch, z3.ArraySort(branch, z3.BoolSort()))
+ALONE = z3.Store(nobody, r, z3.BoolVal(True))
+
+
+@pytest.mark.parametrize(
+    ("told", "possible"),
+    [
+        ([group(r) == nobody], True),
+        ([group(r) != nobody], True),
+        ([group(r) == nobody, z3.Select(group(r), q)], False),
+        ([nobody == group(r), group(r) != nobody], False),
+        ([group(r) == nobody, group(q) != nobody], True),
+        ([group(r) == nobody, group(q) != nobody, r == q], False),
+        ([nobody != nobody], False),
+        ([z3.SetUnion(group(r), ALONE) == nobody], False),
+        ([z3.SetUnion(group(r), group(q)) == nobody, group(q) != nobody], False),
+        ([z3.SetUnion(group(r), group(q)) != nobody, group(r) == nobody, group(q) == nobody], False),
+        ([z3.If(r == q, group(r), nobody) != nobody, r != q], False),
+        ([z3.SetDifference(group(r), group(q)) == nobody, group(r) != nobody], True),
+        ([z3.SetDifference(group(r), group(q)) != nobody, group(r) != nobody], True),
+        ([z3.SetDifference(group(r), ALONE) == nobody, z3.Select(group(r), q), r != q], False),
+        ([z3.SetIntersect(group(r), group(q)) == nobody, z3.Select(group(r), r), z3.Select(group(q), r)], False),
+    ],
+)
+def test_a_set_is_empty_or_it_is_not(told: list[z3.BoolRef], possible: bool) -> None:
+    flat, solver, sets = Flat(), z3.Solver(), z3.Solver()
+    solver.add(*map(flat, told), *flat.equations(), *flat.congruence)
+    sets.add(*told)
+    assert (solver.check() == z3.sat) == possible == (sets.check() == z3.sat)
+
+
 def test_a_block_that_a_set_is_asked_for_is_one_of_the_blocks_that_are_read() -> None:
     made = tail_copy()
     terms = Terms(made.variables, made.sizes)
