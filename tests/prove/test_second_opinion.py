@@ -26,7 +26,7 @@ from kvsan.checker.prove.views import BLOCK
 from kvsan.checker.prove.witness import Clause, indexed
 from kvsan.checker.report.opinion import Second, as_json, as_text
 from kvsan.checker.report.rulebook import rulebook
-from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, TAIL_COPY, TRANSFERS, Design, Mutant
+from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TAIL_COPY, TRANSFERS, Design, Mutant
 from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
@@ -301,7 +301,7 @@ def breaking(*designs: Design) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, TRANSFERS))
+@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TRANSFERS))
 def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: str, mutant: Mutant) -> None:
     wrong, right = (system(design(name), {}, mutant.scope, chosen) for chosen in (mutant.name, ""))
     explored = reach(wrong, (), wrong.scoped)
