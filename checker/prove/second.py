@@ -10,15 +10,19 @@ Spacer is asked first. Where it gives no answer for what it may spend, `cover` e
 and its invariant stands the same check.
 
 Of a rule that the explorer breaks, Spacer is asked of the explorer's steps, by their actions and one after the other: a
-relation for each number of steps, and only the clauses of that step from one to the next. What it derives there it
-derives from all clauses too. Who stands where, which block and which branch are seen, and what holds of them on the way
-is for Spacer to find.
+relation for each number of steps, and only the clauses of that step from one to the next. What is seen is what these
+steps depend on; what of it tells the rest, after so many steps, a plain solver finds first. Who stands where, which
+block and which branch are seen, and what holds of them on the way is for Spacer to find.
+
+A loop over blocks or branches whose turns depend on each other has no functional form. Along the explorer's steps it is
+written out for as many turns as the scope has members. Executions with more of them are left out, and the turns may
+come in any order, as in all that the abstraction does. So it is good for a counterexample, and no invariant stands on
+it: where a step of a design has such a loop, every step together is asked of nobody.
 
 How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
-minutes of processor time. Each mutant of `tail_copy`, `paged_cow` and `prefix_append_only` that breaks a state rule has
-a counterexample of Spacer's along the explorer's steps, along which the right design has none. Asked of every step,
-with no word of the explorer, Spacer finds one for each mutant of `tail_copy`. Of other designs nothing is shown, and
-`prefix_cow` has no functional form.
+minutes of processor time. Each mutant of `tail_copy`, `paged_cow`, `prefix_append_only` and `prefix_cow` that breaks a
+state rule has a counterexample of Spacer's along the explorer's steps, along which the right design has none. Asked of
+every step, with no word of the explorer, Spacer finds one for each mutant of `tail_copy`.
 """
 
 from __future__ import annotations
@@ -65,9 +69,9 @@ class Opinion:
     status: proved (and the invariant stood a plain check), broken, or unknown. by: `Spacer`, or `enumeration` of what
     the abstraction reaches. invariant: its conjuncts, in words. trace: of a broken one, the steps that lead there,
     first to last; each once, where Spacer chose among all. asked: of which steps, where not of all. left: a finer
-    abstraction was asked too, and gave no answer. tied: the loop for which nothing is asked of every step. varying:
-    what it sees and a start leaves otherwise where there are more members, so that the proof is of no other number: the
-    status is unknown then.
+    abstraction was asked too, and gave no answer. tied: the loop for which nothing is asked of every step. few: the
+    steps whose loops had no more turns than the scope has members. varying: what it sees and a start leaves otherwise
+    where there are more members, so that the proof is of no other number: the status is unknown then.
     """
 
     rule: str
@@ -79,6 +83,7 @@ class Opinion:
     clauses: int = 0
     left: bool = False
     tied: str = ""
+    few: tuple[str, ...] = ()
     varying: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -247,12 +252,15 @@ def _emptied(actions: Sequence[ir.Step]) -> frozenset[str]:
 def _along(system: System, rule: str, steps: Sequence[str], until: float) -> Opinion:
     """Whether Spacer breaks the rule by these steps, from a start of the scope in which the explorer does.
 
-    A way by these clauses is a way by all of them; that there is none would say nothing.
+    That there is no way would say nothing.
     """
     abstraction, clauses = clauses_along(system, rule, steps)
     starts = at_start(abstraction, system.scoped, starts_of(system.design.spec, system.scoped))
     trace = along(starts, clauses, (*steps[:-1], f"{rule} at {steps[-1]}"), until)
-    return Opinion(rule, "broken", "Spacer", (), trace, ALONG, len(clauses)) if trace else Opinion(rule, "unknown")
+    if not trace:
+        return Opinion(rule, "unknown")
+    few = tuple(dict.fromkeys(c.name for c in clauses if c.few and c.head is not None))
+    return Opinion(rule, "broken", "Spacer", (), trace, ALONG, len(clauses), few=few)
 
 
 def by_spacer(system: System, abstraction: Abstraction, clauses: Sequence[Clause], until: float) -> Opinion | None:

@@ -57,13 +57,15 @@ class Part:
 class Clause:
     """Where the fact holds of these pairs, and `body`, it holds of `head`; None: a rule is broken.
 
-    Pairs and head are lists of what is seen of a block and a branch.
+    Pairs and head are lists of what is seen of a block and a branch. few: of a step that is written out for few turns;
+    what it does with more of them is in no clause.
     """
 
     name: str
     pairs: tuple[tuple[Term, ...], ...]
     body: tuple[Term, ...]
     head: tuple[Term, ...] | None
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,10 +178,7 @@ class Abstraction:
     # --- clauses ------------------------------------------------------------------------------------------------------
 
     def clauses(self, step: ir.Step, obeys: bool = False) -> Iterator[Clause]:
-        """A step as clauses. obeys: it is taken to obey its rules, else what breaks them is a clause each.
-
-        Of a step that is written out for few turns, what it does with more of them is in no clause.
-        """
+        """A step as clauses. obeys: it is taken to obey its rules, else what breaks them is a clause each."""
         made = step_terms(step, self.variables, self.sizes)
         block, branch = z3.Const(":b", made.terms.sort(BLOCK)), z3.Const(":w", made.terms.sort(BRANCH))
         guard = [*made.guard, *made.guard_defined, block != made.terms.none(BLOCK), branch != made.terms.none(BRANCH)]
@@ -237,7 +236,8 @@ class Abstraction:
         found |= {t.get_id(): t for t in placed}
         extra = [*self._lemmas(made, pairs), *_instances(terms, by_sort(found.values()))]
         body = (*guard, *goal, *extra)
-        return Clause(name, seen, (*body, *bounds(terms, (*body, *(head or ()), *chain(*seen)))), head)
+        few = any(rule == FEW for rule, *_ in made.obligations)
+        return Clause(name, seen, (*body, *bounds(terms, (*body, *(head or ()), *chain(*seen)))), head, few)
 
     def _lemmas(self, made: StepTerms, pairs: Sequence[Pair]) -> Iterator[Term]:
         """`count_members` for the members of these pairs, and what is written out as a sum."""

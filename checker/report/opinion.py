@@ -74,6 +74,7 @@ def as_json(second: Second) -> str:
                 "trace": list(o.trace),
                 "asked": o.asked or "every step",
                 "explored": second.said(o) if o.status == "broken" else "",
+                "few": list(o.few),
                 "tied": o.tied,
                 "clauses": o.clauses,
                 "seconds": round(o.seconds, 2),
@@ -107,7 +108,9 @@ def _lines(second: Second, replay: str) -> Iterator[str]:
             yield f"    broken {second.said(o)}"
             yield f"    in the abstraction by {'; '.join(o.trace)}"
             if o.asked:
-                yield f"    asked of {o.asked}: a way by some of the clauses is a way by all"
+                yield f"    asked of {o.asked}, and of what these depend on"
+            if o.few:
+                yield f"    no more turns than the scope has members in the loops of {', '.join(o.few)}"
     yield ""
     yield "  rests on      the lemma count_members"
     if _counters(second):

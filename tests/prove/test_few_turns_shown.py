@@ -10,11 +10,14 @@ import pytest
 
 pytest.importorskip("z3")
 
+import z3
 from kvsan.checker.prove.prove import prove
-from kvsan.checker.prove.reach import reach
-from kvsan.checker.prove.second import ALONG, Opinion, at_start, clauses_along, opinions
+from kvsan.checker.prove.reach import Reached, reach
+from kvsan.checker.prove.second import ALONG, Opinion, at_start, by_spacer, clauses_along, opinions
 from kvsan.checker.prove.spacer import along
+from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System
+from kvsan.checker.report.opinion import Second, as_text
 from kvsan.spec.lang.turns import FEW, few_turns
 from test_wrong_designs import system_of
 
@@ -63,25 +66,30 @@ def kept(folder: Path, wrong: int) -> System:
     return system_of(folder, KEPT.replace("WRONG", str(wrong)))
 
 
-def opinion(made: System) -> Opinion:
+def opinion(made: System) -> tuple[Opinion, Reached]:
     explored = reach(made, (), made.scoped)
     (found,) = opinions(made, ("free_once",), 60.0, way=explored.actions_to)
-    return found
+    return found, explored
 
 
 @pytest.mark.parametrize("wrong", [1, 2])
 def test_what_goes_wrong_within_the_turns_of_the_scope_has_a_counterexample(tmp_path: Path, wrong: int) -> None:
-    found = opinion(kept(tmp_path, wrong))
+    made = kept(tmp_path, wrong)
+    found, explored = opinion(made)
     assert (found.status, found.by, found.asked) == ("broken", "Spacer", ALONG)
     assert found.trace == (*["keep"] * wrong, "free_once at let_go")
+    assert found.few == ("let_go",)
+    text = as_text(Second(made, (found,), explored), "")
+    assert "no more turns than the scope has members in the loops of let_go\n" in text
 
 
 @pytest.mark.parametrize("wrong", [3, NEVER])
 def test_what_goes_wrong_in_a_later_turn_or_never_is_unknown(tmp_path: Path, wrong: int) -> None:
     made = kept(tmp_path, wrong)
-    found = opinion(made)
+    found, explored = opinion(made)
     assert (found.status, found.invariant, found.trace) == ("unknown", (), ())
     assert "turns share `gone`" in found.tied
+    assert "every step was not asked: " in as_text(Second(made, (found,), explored), "")
     proof = prove(made, explore=False)
     assert proof.verdict == "UNKNOWN" and "turns share `gone`" in proof.left["let_go"]
 
@@ -94,6 +102,18 @@ def test_a_breach_is_found_just_where_there_are_enough_turns(tmp_path: Path, wro
     abstraction, clauses = clauses_along(made, "free_once", ("keep", "let_go"))
     begun, way = at_start(abstraction, made.scoped, made.begun), (*["keep"] * 3, "free_once at let_go")
     assert along(begun, clauses, way, time.monotonic() + 60) == (way if wrong <= blocks else ())
+
+
+def test_no_invariant_stands_on_few_turns(tmp_path: Path) -> None:
+    made = kept(tmp_path, NEVER)
+    abstraction, clauses = clauses_along(made, "free_once", ("keep", "let_go"))
+    begun = at_start(abstraction, made.base, made.begun)
+    other = [replace(c, few=False) for c in clauses]
+    anything = lambda _: z3.BoolVal(True)  # noqa: E731  # an invariant
+    assert stands(anything, begun, [c for c in other if c.head is not None])
+    assert not stands(anything, begun, [c for c in clauses if c.head is not None])
+    said = [by_spacer(made, abstraction, told, time.monotonic() + 60) for told in (other, clauses)]
+    assert [o and o.status for o in said] == ["proved", None]
 
 
 def test_no_induction_takes_few_turns_for_all(tmp_path: Path) -> None:
