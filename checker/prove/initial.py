@@ -15,6 +15,7 @@ would fool this: a loop that counts, and a second one that takes the count back 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
 
 from kvsan.checker.explore.design import Scoped, scoped
@@ -57,15 +58,9 @@ def varying(system: System, names: Iterable[str]) -> list[tuple[str, str]]:
         number, last = system.base.settings.get(setting), system.base.sizes.sorts[sort]
         if number != last:  # no setting says how many there are
             return [(name, start.step) for start in system.begun for name in asked or ("its state",)]
-        scopes = [_with(system, setting, last + more) for more in (1, 2)]
-        found |= dict.fromkeys((name, "the scope") for name in _moving(*scopes))
-        first, second = ({s.step: s for s in starts(system.design.spec, scope)} for scope in scopes)
-        found |= dict.fromkeys((f"what {name} does", name) for name in sorted(first.keys() ^ second.keys()))
-        for step in sorted(first.keys() & second.keys()):
-            for name in sorted(sources(system.design.spec.steps[step], wanted)):
-                v, cells = system.variables[name], (first[step].state.get(name, {}), second[step].state.get(name, {}))
-                if not v.const and not _alike(v, *cells, ir.SortType(sort), last):
-                    found[name, step] = None
+        larger = _Larger(system, ir.SortType(sort), last, *(_with(system, setting, last + more) for more in (1, 2)))
+        found |= dict.fromkeys((name, "the scope") for name in larger.moving())
+        found |= dict.fromkeys(larger.begun(wanted))
     return list(found)
 
 
@@ -75,14 +70,43 @@ def _with(system: System, setting: str, number: int) -> Scoped:
     return scoped(system.design, changed)
 
 
-def _moving(one: Scoped, other: Scoped) -> Iterator[str]:
-    """The constants and sizes that say, or follow from, how many there are."""
-    yield from (name for name in one.known if one.known[name] != other.known[name])
-    for was, now, open_ in (
-        (one.sizes.limits, other.sizes.limits, OPEN_LIMITS),
-        (one.sizes.sorts, other.sizes.sorts, OPEN_SORTS),
-    ):
-        yield from (name for name in was if was[name] != now[name] and name not in open_)
+@dataclass(frozen=True)
+class _Larger:
+    """The base with one member of a sort more, and with two. last: of the base, as numbers of it start at 0."""
+
+    system: System
+    sort: ir.SortType
+    last: int
+    one: Scoped
+    two: Scoped
+
+    def moving(self) -> Iterator[str]:
+        """The constants and sizes that say, or follow from, how many there are."""
+        one, two = self.one, self.two
+        yield from (name for name in one.known if one.known[name] != two.known.get(name))
+        yield from (
+            name
+            for name in one.constants
+            if name not in one.known and not self._alike(name, one.constants, two.constants)
+        )
+        for was, now, open_ in (
+            (one.sizes.limits, two.sizes.limits, OPEN_LIMITS),
+            (one.sizes.sorts, two.sizes.sorts, OPEN_SORTS),
+        ):
+            yield from (name for name in was if was[name] != now.get(name) and name not in open_)
+
+    def begun(self, wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """The variables on which these depend that a start leaves otherwise; the starts that only one of them has."""
+        spec = self.system.design.spec
+        one, two = ({s.step: s.state for s in starts(spec, scope)} for scope in (self.one, self.two))
+        yield from ((f"what {step} does", step) for step in sorted(one.keys() ^ two.keys()))
+        for step in sorted(one.keys() & two.keys()):
+            for name in sorted(sources(spec.steps[step], wanted)):
+                if not self.system.variables[name].const and not self._alike(name, one[step], two[step]):
+                    yield name, step
+
+    def _alike(self, name: str, one: Plain, two: Plain) -> bool:
+        return _alike(self.system.variables[name], one.get(name, {}), two.get(name, {}), self.sort, self.last)
 
 
 def _alike(v: ir.Variable, small: Cells, big: Cells, sort: ir.SortType, last: int) -> bool:

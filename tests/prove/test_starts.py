@@ -122,3 +122,99 @@ def test_an_invariant_of_the_abstraction_is_of_one_number_too(tmp_path: Path) ->
 def test_the_start_of_the_reference_machine_varies_in_the_free_blocks_alone() -> None:
     made = system(design("tail_copy"))
     assert {v for v, _ in varying(made, made.variables)} == {"free"}
+
+
+QUOTAS = '''"""Branches have quotas."""
+
+from typing import Annotated
+
+from kvsan.spec.lang.surface import Const, Map, Scope, Sort, State, UpTo, action, initial, invariant, members, require
+
+
+class Branch(Sort):
+    """A branch."""
+
+
+Depth = Annotated[int, UpTo("depth")]
+
+
+class Own(State):
+    """quota: what each may use. used: what it does."""
+
+    quota: Const[Map[Branch, Depth]]
+    used: Map[Branch, Depth]
+
+
+def scope(branches: int = 2) -> Scope:
+    """The scope."""
+    return Scope({"Branch": branches}, {"depth": DEPTH}, {"quota": QUOTA})
+
+
+@initial
+def begin(s: Own) -> None:
+    """Nothing is used."""
+    s.used[Branch(0)] = BEGUN
+
+
+@action
+def use(s: Own, r: Branch) -> None:
+    """One more is used."""
+    require(s.used[r] < s.quota[r])
+
+    s.used[r] += 1
+
+
+@invariant
+def so_it_is(s: Own) -> bool:
+    """So it is.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+    return all(FACT for r in members(Branch, s))
+'''
+
+
+@pytest.mark.parametrize(
+    ("depth", "quota", "fact", "verdict", "names"),
+    [
+        ("2", "{(0,): 1, (1,): 2}", "s.used[r] <= s.quota[r]", "HOLDS", set()),
+        ("2", "{(0,): 1, (1,): 2}", "s.quota[r] == 0", "VIOLATED", set()),  # what a start is given it has
+        ("2", "{(r,): r % 3 for r in range(branches)}", "s.used[r] <= s.quota[r]", "UNKNOWN", {"quota"}),
+        ("branches", "{(0,): 1, (1,): 2}", "s.used[r] <= s.quota[r]", "UNKNOWN", {"depth"}),
+    ],
+)
+def test_a_scope_that_gives_more_members_other_sizes_stands_for_no_other_number(
+    depth: str, quota: str, fact: str, verdict: str, names: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "quotas.py"
+    path.write_text(QUOTAS.replace("DEPTH", depth).replace("QUOTA", quota).replace("FACT", fact).replace("BEGUN", "0"))
+    found = prove(system(with_facts(str(path))), explore=False)
+    assert (found.verdict, {name for name, _ in found.varying}) == (verdict, names)
+
+
+def test_a_start_that_counts_wrongly_is_broken(tmp_path: Path) -> None:
+    text = QUOTAS.replace("DEPTH", "2").replace("QUOTA", "{(0,): 1}").replace("FACT", "True").replace("BEGUN", "1")
+    text = text.replace("import Const,", "import Const, counted,").replace("    used:", "    total: Depth\n    used:")
+    text = text.replace("s.used[r] += 1", "s.used[r] += 1\n    s.total += 1") + COUNTED
+    path = tmp_path / "quotas.py"
+    path.write_text(text)
+    found = prove(system(with_facts(str(path))), explore=False)
+    assert [(fact, step) for fact, step, _ in found.start] == [("total_counted", "begin")]
+
+
+COUNTED = '''
+
+@counted
+def total_counted(s: Own, r: Branch) -> bool:
+    """How many use something.
+
+    Source: ours.
+    Catches: nothing.
+    Except: nowhere.
+    Deviates: nowhere.
+    """
+    return s.used[r] > 0
+'''
