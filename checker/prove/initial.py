@@ -37,7 +37,7 @@ def broken_at_start(system: System) -> list[tuple[str, str, Scoped]]:
     asked = () if system.events else starts(system.design.spec, system.scoped)
     for begun, scope in ((asked, system.scoped), (system.begun, system.base)):
         for start, fact in product(begun, system.facts.all()):
-            if not holds_in(fact, system.variables, scope.sizes, {**scope.constants, **start.state}):
+            if not holds_in(fact, system.variables, scope.sizes, start.state):
                 found.setdefault((fact.name, start.step), scope)
     return [(*broken, scope) for broken, scope in found.items()]
 

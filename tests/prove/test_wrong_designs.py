@@ -12,11 +12,15 @@ import kvsan.checker.prove.induction
 import kvsan.checker.prove.second
 import z3
 from attempts import open_ends
+from kvsan.checker.prove.bounded import bounded
 from kvsan.checker.prove.induction import induction
 from kvsan.checker.prove.prove import Proof, prove
 from kvsan.checker.prove.second import opinions
 from kvsan.checker.prove.system import System, system, with_facts
 from kvsan.checker.report.proof import as_text
+from kvsan.spec.lang.interpret import Plain, holds
+from kvsan.spec.lang.ir import Step
+from kvsan.spec.lang.symbolic import predicate
 
 HEAD = '''"""A small design."""
 
@@ -759,3 +763,20 @@ def test_what_spacer_says_is_not_believed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(kvsan.checker.prove.second, "cover", lambda *_: None)
     (found,) = opinions(system_of(tmp_path, TWICE), ("free_once",), budget=60.0)
     assert found.status == "unknown"
+
+
+def test_a_step_that_is_not_defined_is_found_within_a_bound(tmp_path: Path) -> None:
+    made = system_of(tmp_path, GROWS)  # up to four tokens
+    assert [bounded(made.design, made.scoped, limit).depth for limit in (4, 5)] == [None, 5]
+    assert bounded(made.design, made.scoped, 5).broken == ("defined",)
+
+
+def test_the_start_that_is_looked_for_has_none_where_the_example_has(tmp_path: Path) -> None:
+    made = system_of(tmp_path, UNWRAPS)
+    example = next(r.example for r in prove(made, explore=False).failed if r.action == "mark")
+    assert example is not None and dict(example.before) == {"last[r0]": "None"}
+    looked_for = predicate(
+        Step("", "invariant", "", (), (), None, "", value=example.start), made.variables, made.scoped.sizes
+    )
+    states: tuple[Plain, ...] = ({}, {"last": {(1,): 0}}, {"last": {(0,): 0, (1,): 1}})
+    assert [holds(looked_for, made.variables, state) for state in states] == [True, True, False]
