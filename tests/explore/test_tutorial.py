@@ -21,8 +21,10 @@ BLOCKS = re.findall(r"^```(\w+)(?: (\w+)=(\S+))?\n(.*?)^```$", TUTORIAL, re.MULT
 
 @pytest.fixture
 def beams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (text,) = [body for _, key, name, body in BLOCKS if (key, name) == ("file", "beams.py")]
-    (tmp_path / "beams.py").write_text(text, encoding="utf-8")
+    files = {name: body for _, key, name, body in BLOCKS if key == "file"}
+    assert set(files) == {"beams.py", "beams_facts.py"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -31,17 +33,34 @@ def test_its_commands_end_as_it_says(
     beams: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = [(body, int(value or 0)) for language, _, value, body in BLOCKS if language == "sh"]
-    assert len(commands) == 3
-    said = []
-    for text, code in commands:
-        monkeypatch.setattr("sys.argv", shlex.split(text))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == code, text
-        said.append(capsys.readouterr().out)
+    assert [text for text, _ in commands][3:] == ["kvsan prove beams.py\n"]
+    said = [output(text, code, capsys, monkeypatch) for text, code in commands[:3]]
     assert "HOLDS in every state" in said[0]
     assert "split(r0, r1)" in said[1] and "append_in_place(r0)" in said[1]
     assert "violated exclusive_write" in said[1] and "violated exclusive_write" in said[2]
+
+
+def output(text: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command prints, which ends with this code."""
+    monkeypatch.setattr("sys.argv", shlex.split(text))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code, text
+    return capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_it_is_proved_and_without_its_facts_a_fact_is_missing(
+    beams: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("z3", reason="needs the extra `prove`")
+    said = output("kvsan prove beams.py", 0, capsys, monkeypatch)
+    assert said.endswith("\nHOLDS for any number of blocks and branches\n")
+    assert "positions=2 prompt=1" in said.splitlines()[0]
+    (beams / "beams_facts.py").unlink()
+    said = output("kvsan prove beams.py", 3, capsys, monkeypatch)
+    assert "not proved free_once at end: block b was freed, but it is already free\n" in said
+    assert said.count("a fact is missing") == said.count("  reached   ") > 3
 
 
 @pytest.mark.slow
