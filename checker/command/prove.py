@@ -70,7 +70,8 @@ def run(request: Request) -> int:
         rules = (*rests_on, *request.rules) if request.rules else ()
         with Line(f"asking Spacer of {request.design}", request.quiet) as live:
             explored = cache(lambda: reach(made, (), made.scoped))
-            rest = (request.budget, live.tell, lambda rule: () if made.events else explored().actions_to(rule))
+            ways = (lambda rule: () if made.events else explored().actions_to(rule), lambda rule: explored().ways[rule])
+            rest = (request.budget, live.tell, *ways)
             answers = tuple(opinions(made, rules, *rest))
             broken = any(o.status == "broken" for o in answers)
         second = opinion.Second(made, answers, explored() if broken and not made.events else None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from kvsan.checker.explore.explore import explore, prepare
 from kvsan.checker.explore.module import NoCompiler
+from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.search import Limits
 from kvsan.checker.prove.system import Scoped, System
 from kvsan.spec.lang import ir
@@ -20,13 +21,14 @@ STATES = 300_000
 @dataclass(frozen=True)
 class Reached:
     """What the explorer says of a scope. broken: the rules and facts that it finds broken, each with its steps.
-    stopped: why it ended early; `no compiler` where it did not begin."""
+    stopped: why it ended early; `no compiler` where it did not begin. ways: the same steps with their values."""
 
     settings: dict[str, int | bool | str]
     states: int
     depth: int
     stopped: str
     broken: dict[str, tuple[str, ...]]
+    ways: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     def actions_to(self, rule: str) -> tuple[str, ...]:
         """The actions of the steps with which a rule is found broken; none where it is not."""
@@ -47,7 +49,8 @@ def reach(system: System, names: Sequence[str], scoped: Scoped) -> Reached:
     except NoCompiler:
         return Reached(scoped.settings, 0, 0, "no compiler", {})
     broken = {v.rule: tuple(s.text for s in v.steps) for v in found.violations}
-    return Reached(scoped.settings, found.states, found.depth, found.stopped, broken)
+    ways = {v.rule: v.steps for v in found.violations}
+    return Reached(scoped.settings, found.states, found.depth, found.stopped, broken, ways)
 
 
 def steps_to(system: System, start: ir.Expr, scoped: Scoped) -> tuple[str, ...] | None:

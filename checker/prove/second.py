@@ -28,7 +28,7 @@ every step, with no word of the explorer, Spacer finds one for each mutant of `t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any  # z3 is untyped
@@ -36,6 +36,7 @@ from typing import Any  # z3 is untyped
 import z3
 from kvsan.checker.explore.model import Start
 from kvsan.checker.explore.model import starts as starts_of
+from kvsan.checker.explore.replay import Step
 from kvsan.checker.explore.slice import Parts, sliced
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.cover import cover, holds, lemmas
@@ -45,7 +46,7 @@ from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import Invariant, conjuncts, stands
 from kvsan.checker.prove.step import facts, step_terms
 from kvsan.checker.prove.system import Scoped, System
-from kvsan.checker.prove.views import BLOCK, BRANCH
+from kvsan.checker.prove.views import BLOCK, BRANCH, bare
 from kvsan.checker.prove.witness import Abstraction, Clause
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
@@ -60,6 +61,7 @@ Way = Callable[[str], Sequence[str]]
 """The actions by which the design itself, not only an abstraction of it, breaks a rule; none where it does not."""
 
 ALONG = "the explorer's steps, one after the other"
+AS_TAKEN = "the explorer's steps, one after the other, each with its values and members"
 
 
 @dataclass(frozen=True)
@@ -104,24 +106,25 @@ def opinions(
     budget: float = 600.0,
     tell: Callable[[str], None] = lambda _: None,
     way: Way = lambda _: (),
+    taken: Callable[[str], Sequence[Step]] = lambda _: (),
 ) -> Iterator[Opinion]:
     """One answer a state rule of a design, or a fact of the ledger.
 
-    rules: only these. budget: seconds altogether, of which each has its share.
+    rules: only these. budget: seconds altogether, of which each has its share. taken: the steps of the way in full.
     """
     until = time.monotonic() + budget
     chosen = [rule for rule in asked(system) if not rules or rule in rules]
     for k, rule in enumerate(chosen):
         tell(rule)
         now = time.monotonic()
-        yield _opinion(system, rule, now + (until - now) / (len(chosen) - k), way)
+        yield _opinion(system, rule, now + (until - now) / (len(chosen) - k), way, taken)
 
 
-def _opinion(system: System, rule: str, until: float, way: Way) -> Opinion:
+def _opinion(system: System, rule: str, until: float, way: Way, taken: Callable[[str], Sequence[Step]]) -> Opinion:
     """The coarsest abstraction first: what breaks the rule there alone is looked at again where more is kept."""
     begun, found = time.monotonic(), Opinion(rule, "unknown")
     if steps := way(rule):
-        found = _along(system, rule, steps, until)
+        found = _along(system, rule, steps, taken(rule), until)
     if found.status == "unknown":
         try:
             found = _of_every_step(system, rule, until)
@@ -177,36 +180,61 @@ def clauses_of(system: System, rule: str, level: Level = Level()) -> tuple[Abstr
     """The abstraction that one rule or fact needs, and everything that it must satisfy."""
     if system.events:
         return _of_fact(system, rule)
-    return _of_rule(system, rule, system.design.spec.of_kind("action"), level)
+    parts, needed = _sliced(system, rule, system.design.spec.of_kind("action"))
+    abstraction = _abstraction(system, needed, parts.counted, level)
+    return abstraction, _clauses(system, rule, abstraction, parts.actions)
 
 
-def clauses_along(system: System, rule: str, steps: Sequence[str]) -> tuple[Abstraction, list[Clause]]:
+def clauses_along(
+    system: System, rule: str, steps: Sequence[str], level: Level = Level(), taken: Sequence[Step] = ()
+) -> tuple[Abstraction, list[Clause]]:
     """The same of these steps alone; of those without a functional form, with as many turns as the scope has members.
 
-    They show ways to break a rule, and no invariant: what the steps do besides is in no clause.
+    They show ways to break a rule, and no invariant: what the steps do besides is in no clause. taken: the same steps,
+    as they were taken in the scope: each has its values then, its clauses have its text for a name, and of the members
+    that the steps name it is seen which is which.
     """
+    chosen = tuple(a for a in system.design.spec.of_kind("action") if a.name in steps)
+    parts, needed = _sliced(system, rule, chosen)
     turns = system.scoped.sizes.sorts
-    actions = (a for a in system.design.spec.of_kind("action") if a.name in steps)
-    return _of_rule(system, rule, tuple(actions), Level(), turns)
+    actions = tuple(few_turns(a, system.design.spec.variables, system.sizes, turns) for a in parts.actions)
+    abstraction = _abstraction(system, needed, parts.counted, replace(level, emptied=_emptied(actions)))
+    if taken:
+        found = {t.text: (a, t) for t in taken for a in actions if a.name == t.action}
+        abstraction = replace(abstraction, named=tuple(dict.fromkeys(_members(found.values()))))
+        actions = tuple(_as_taken(a, t) for a, t in found.values())
+    return abstraction, _clauses(system, rule, abstraction, actions)
 
 
-def _of_rule(
-    system: System, rule: str, actions: tuple[ir.Step, ...], level: Level, turns: Mapping[str, int] | None = None
-) -> tuple[Abstraction, list[Clause]]:
+def _members(found: Iterable[tuple[ir.Step, Step]]) -> Iterator[tuple[ir.Type, int]]:
+    """The blocks and branches that these steps name."""
+    for action, taken in found:
+        for p in action.params:
+            number = taken.values[p.name]
+            if bare(p.type) in (BLOCK, BRANCH) and number is not None:
+                yield bare(p.type), number
+
+
+def _as_taken(action: ir.Step, taken: Step) -> ir.Step:
+    """The action with the values that it was taken with."""
+    values = (ir.Compare("==", ir.Name(p.name, p.type), ir.Const(taken.values[p.name], p.type)) for p in action.params)
+    return replace(action, name=taken.text, guard=(*action.guard, *values))
+
+
+def _sliced(system: System, rule: str, actions: tuple[ir.Step, ...]) -> tuple[Parts, tuple[ir.Variable, ...]]:
+    """What the actions do that matters for the rule, and the variables that do."""
     spec, begun = system.design.spec, system.begun
     idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
     counted = counters(system)
-    asked_of = tuple(c for c in counted if c.name == rule)
-    whole = Parts(actions, asked_of, (), counted)
-    parts, needed = sliced(whole, spec.variables, system.scoped.known, idle, frozenset((rule,)))
-    if turns is not None:
-        few = (few_turns(a, spec.variables, system.sizes, turns) for a in parts.actions)
-        parts = replace(parts, actions=tuple(few))
-        level = replace(level, emptied=_emptied(parts.actions))
-    abstraction = _abstraction(system, needed, parts.counted, level)
-    found = (c for a in parts.actions for c in abstraction.clauses(a, obeys=bool(asked_of)))
-    told = (c for c in found if c.head is not None or not asked_of or c.name.startswith(f"{rule} at "))
-    return abstraction, [c for c in told if _is_possible(c)]
+    whole = Parts(actions, tuple(c for c in counted if c.name == rule), (), counted)
+    return sliced(whole, spec.variables, system.scoped.known, idle, frozenset((rule,)))
+
+
+def _clauses(system: System, rule: str, abstraction: Abstraction, actions: Iterable[ir.Step]) -> list[Clause]:
+    counts_it = any(c.name == rule for c in counters(system))
+    found = (c for a in actions for c in abstraction.clauses(a, obeys=counts_it))
+    told = (c for c in found if c.head is not None or not counts_it or c.name.startswith(f"{rule} at "))
+    return [c for c in told if _is_possible(c)]
 
 
 def _of_fact(system: System, name: str) -> tuple[Abstraction, list[Clause]]:
@@ -249,18 +277,28 @@ def _emptied(actions: Sequence[ir.Step]) -> frozenset[str]:
 # --- who is asked -----------------------------------------------------------------------------------------------------
 
 
-def _along(system: System, rule: str, steps: Sequence[str], until: float) -> Opinion:
-    """Whether Spacer breaks the rule by these steps, from a start of the scope in which the explorer does.
-
-    That there is no way would say nothing.
-    """
-    abstraction, clauses = clauses_along(system, rule, steps)
-    starts = at_start(abstraction, system.scoped, starts_of(system.design.spec, system.scoped))
-    trace = along(starts, clauses, (*steps[:-1], f"{rule} at {steps[-1]}"), until)
+def _along(system: System, rule: str, steps: Sequence[str], taken: Sequence[Step], until: float) -> Opinion:
+    """What Spacer says of these steps. How they were taken it is told where it finds nothing else."""
+    asked_of, (trace, clauses) = ALONG, breaks_along(system, rule, steps, until)
+    if not trace and taken:
+        asked_of, (trace, clauses) = AS_TAKEN, breaks_along(system, rule, steps, until, taken=taken)
     if not trace:
         return Opinion(rule, "unknown")
     few = tuple(dict.fromkeys(c.name for c in clauses if c.few and c.head is not None))
-    return Opinion(rule, "broken", "Spacer", (), trace, ALONG, len(clauses), few=few)
+    return Opinion(rule, "broken", "Spacer", (), trace, asked_of, len(clauses), few=few)
+
+
+def breaks_along(
+    system: System, rule: str, steps: Sequence[str], until: float, level: Level = Level(), taken: Sequence[Step] = ()
+) -> tuple[tuple[str, ...] | None, list[Clause]]:
+    """The steps, where Spacer breaks the rule by these from a start of the scope, and the clauses that it was told.
+
+    () where they do not break it, which says nothing of other steps; None where there is no answer.
+    """
+    abstraction, clauses = clauses_along(system, rule, steps, level, taken)
+    starts = at_start(abstraction, system.scoped, starts_of(system.design.spec, system.scoped))
+    *names, last = [t.text for t in taken] or steps
+    return along(starts, clauses, (*names, f"{rule} at {last}"), until), clauses
 
 
 def by_spacer(system: System, abstraction: Abstraction, clauses: Sequence[Clause], until: float) -> Opinion | None:

@@ -130,6 +130,11 @@ class Terms:
         sort = self.sort(inner)
         return z3.IntVal(-1) if sort == z3.IntSort() else z3.Const(f"none.{sort}", sort)
 
+    def numbered(self, type_: ir.Type, number: int) -> Term:
+        """The member of an open sort that has this number in a scope."""
+        sort = self.sort(type_)
+        return z3.Const(f"{sort}.{number}", sort)
+
     def within(self, term: Term, type_: ir.Type) -> Term:
         """What a value of a type satisfies."""
         match type_:
@@ -290,7 +295,8 @@ class Translator:
             return self.terms.none(expr.type if isinstance(expr.type, ir.OptionType) else type_)
         if expr.type == ir.BOOL:
             return z3.BoolVal(bool(expr.value))
-        return z3.IntVal(expr.value)
+        inner = expr.type.inner if isinstance(expr.type, ir.OptionType) else expr.type
+        return self.terms.numbered(inner, expr.value) if is_open(inner, self.terms.sizes) else z3.IntVal(expr.value)
 
     def _of(self, expr: ir.Expr, want: ir.Type | None) -> Term:
         match expr:

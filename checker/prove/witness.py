@@ -74,7 +74,8 @@ class Abstraction:
 
     naming: the variables for which it is counted how many branches name b. wide: a step is told the fact of the other
     blocks whose entries the witness takes over, too: what a copy's source holds its target will. emptied: variables of
-    whose sets it is kept whether they are empty.
+    whose sets it is kept whether they are empty. named: members of a scope by their numbers; it is seen whether b or w
+    is one of them.
     """
 
     variables: dict[str, ir.Variable]
@@ -84,6 +85,7 @@ class Abstraction:
     naming: tuple[ir.Variable, ...] = ()
     wide: bool = False
     emptied: frozenset[str] = frozenset()
+    named: tuple[tuple[ir.Type, int], ...] = ()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -103,7 +105,8 @@ class Abstraction:
         terms = Terms(self.variables, self.sizes)
         found = [p.text + end for p in self.parts for end in words(terms, p.variable.value)]
         found += [f"{p.text} is empty" for p in self._sets]
-        return [*found, *(f"{v.name}s that are b are {n}" for v in self.naming for n in (0, 1))]
+        counted = (f"{v.name}s that are b are {n}" for v in self.naming for n in (0, 1))
+        return [*found, *counted, *(f"{letter(t)} is number {k}" for t, k in self.named)]
 
     def seen_of(self, made: StepTerms, block: Term, branch: Term, after: bool = False) -> tuple[Term, ...]:
         """What is seen of a block and a branch, before the step or after it."""
@@ -115,6 +118,7 @@ class Abstraction:
         for v in self.naming:
             count = self._namers(made, v, block, after)
             out += [count == 0, count == 1]
+        out += [(block if t == BLOCK else branch) == terms.numbered(t, k) for t, k in self.named]
         return tuple(out)
 
     def start(self, state: Plain, block: int, branch: int) -> tuple[Term, ...]:
@@ -126,6 +130,7 @@ class Abstraction:
         for v in self.naming:
             count = sum(named == block for named in state.get(v.name, {}).values())
             out += [z3.BoolVal(count == 0), z3.BoolVal(count == 1)]
+        out += [z3.BoolVal((block if t == BLOCK else branch) == k) for t, k in self.named]
         return tuple(out)
 
     # --- entries ------------------------------------------------------------------------------------------------------
@@ -234,10 +239,15 @@ class Abstraction:
         roots = [*guard, *goal, *(head or ())]
         found = {t.get_id(): t for root in roots for t in terms.members_in(root) if not terms.placeholders(t)}
         found |= {t.get_id(): t for t in placed}
-        extra = [*self._lemmas(made, pairs), *_instances(terms, by_sort(found.values()))]
+        extra = [*self._lemmas(made, pairs), *_instances(terms, by_sort(found.values())), *self._apart(terms)]
         body = (*guard, *goal, *extra)
         few = any(rule == FEW for rule, *_ in made.obligations)
         return Clause(name, seen, (*body, *bounds(terms, (*body, *(head or ()), *chain(*seen)))), head, few)
+
+    def _apart(self, terms: Terms) -> Iterator[Term]:
+        """That different numbers are of different members."""
+        for sort in dict.fromkeys(t for t, _ in self.named):
+            yield z3.Distinct(terms.none(sort), *(terms.numbered(t, k) for t, k in self.named if t == sort))
 
     def _lemmas(self, made: StepTerms, pairs: Sequence[Pair]) -> Iterator[Term]:
         """`count_members` for the members of these pairs, and what is written out as a sum."""

@@ -13,11 +13,22 @@ pytest.importorskip("z3")
 
 import z3
 from attempts import design
-from kvsan.checker.explore.model import starts
+from kvsan.checker.explore.replay import Step
+from kvsan.checker.prove import second
 from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.flat import Flat, without_bits
 from kvsan.checker.prove.reach import Reached, reach
-from kvsan.checker.prove.second import ALONG, Opinion, asked, at_start, by_spacer, clauses_along, clauses_of, opinions
+from kvsan.checker.prove.second import (
+    ALONG,
+    AS_TAKEN,
+    Level,
+    Opinion,
+    asked,
+    breaks_along,
+    by_spacer,
+    clauses_of,
+    opinions,
+)
 from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System, ownership, system
@@ -26,7 +37,16 @@ from kvsan.checker.prove.views import BLOCK
 from kvsan.checker.prove.witness import Clause, indexed
 from kvsan.checker.report.opinion import Second, as_json, as_text
 from kvsan.checker.report.rulebook import rulebook
-from kvsan.spec.designs.catalog import PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TAIL_COPY, TRANSFERS, Design, Mutant
+from kvsan.spec.designs.catalog import (
+    PAGED_COW,
+    PREFIX_APPEND_ONLY,
+    PREFIX_COW,
+    SPECULATIVE,
+    TAIL_COPY,
+    TRANSFERS,
+    Design,
+    Mutant,
+)
 from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
@@ -253,6 +273,30 @@ def test_what_only_the_abstraction_breaks_is_unknown_and_what_the_explorer_break
     assert json.loads(as_json(fewer))["opinions"][0]["asked"] == ALONG
 
 
+def taken(*steps: tuple[str, dict[str, int | None]]) -> tuple[Step, ...]:
+    """Steps as the explorer took them."""
+    return tuple(Step(action, values, f"{action}{values}", (), (), {}) for action, values in steps)
+
+
+RULE, ACTIONS = "exclusive_write", ("fork_branch", "append_in_place", "finish_write")
+BEGUN = ("fork_branch", {"r": 0, "c": 1}), ("append_in_place", {"r": 0})
+
+
+def test_steps_break_a_rule_by_the_members_that_take_them_and_by_no_others() -> None:
+    wrong, until = tail_copy("append_without_copy"), time.monotonic() + 60
+    same, other = (taken(*BEGUN, ("finish_write", {"r": r})) for r in (0, 1))
+    found, _ = breaks_along(wrong, RULE, ACTIONS, until, taken=same)
+    assert found == (*(s.text for s in same[:2]), f"{RULE} at {same[2].text}")
+    assert breaks_along(wrong, RULE, ACTIONS, until, taken=other)[0] == ()
+
+
+def test_values_and_members_are_told_where_there_is_no_answer_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second, "along", lambda _1, _2, steps, _4: tuple(steps) if "{" in steps[0] else None)
+    full = taken(*BEGUN, ("finish_write", {"r": 0}))
+    (opinion,) = opinions(tail_copy(), (RULE,), way=lambda _: ACTIONS, taken=lambda _: full)
+    assert (opinion.status, opinion.asked, opinion.trace[0]) == ("broken", AS_TAKEN, full[0].text)
+
+
 # --- the questions ----------------------------------------------------------------------------------------------------
 
 
@@ -300,18 +344,31 @@ def breaking(*designs: Design) -> list[Any]:
     ]
 
 
+QUESTIONS = ((Level(), False), (Level(), True), (Level(wide=True), True))
+"""How much the abstraction keeps, and whether Spacer is told the values and members of the steps: ever more."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TRANSFERS))
+@pytest.mark.parametrize(
+    ("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TRANSFERS, SPECULATIVE)
+)
 def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: str, mutant: Mutant) -> None:
+    """Where the right design has a way by the same actions, it has none by the same steps with their values and
+    members, and there the wrong one has a counterexample too."""
     wrong, right = (system(design(name), {}, mutant.scope, chosen) for chosen in (mutant.name, ""))
     explored = reach(wrong, (), wrong.scoped)
     *steps, last = explored.actions_to(mutant.rule)
     way = (*steps, f"{mutant.rule} at {last}")
     (opinion,) = opinions(wrong, (mutant.rule,), 3600, way=explored.actions_to)
     assert (opinion.status, opinion.by, opinion.asked, opinion.trace) == ("broken", "Spacer", ALONG, way)
-    abstraction, clauses = clauses_along(right, mutant.rule, explored.actions_to(mutant.rule))
-    begun = at_start(abstraction, right.scoped, starts(right.design.spec, right.scoped))
-    assert along(begun, clauses, way, time.monotonic() + 3600) == ()
+
+    def broken_by(made: System, level: Level, told: bool) -> tuple[str, ...] | None:
+        taken = explored.ways[mutant.rule] if told else ()
+        return breaks_along(made, mutant.rule, (*steps, last), time.monotonic() + 3600, level, taken)[0]
+
+    level, told = next((q for q in QUESTIONS if broken_by(right, *q) == ()), QUESTIONS[-1])
+    assert broken_by(right, level, told) == ()
+    assert not told or broken_by(wrong, level, told)
 
 
 @pytest.mark.slow
