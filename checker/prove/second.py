@@ -12,7 +12,8 @@ and its invariant stands the same check.
 Of a rule that the explorer breaks, Spacer is asked of the explorer's steps, by their actions and one after the other: a
 relation for each number of steps, and only the clauses of that step from one to the next. What is seen is what these
 steps depend on; what of it tells the rest, after so many steps, a plain solver finds first. Who stands where, which
-block and which branch are seen, and what holds of them on the way is for Spacer to find.
+block and which branch are seen, and what holds of them on the way is for Spacer to find. Where it finds nothing so, it
+is told the steps as they were taken: the values of each, and of the blocks and branches that they name which is which.
 
 A loop over blocks or branches whose turns depend on each other has no functional form. Along the explorer's steps it is
 written out for as many turns as the scope has members. Executions with more of them are left out, and the turns may
