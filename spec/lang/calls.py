@@ -14,6 +14,7 @@ from kvsan.spec.lang.scope import NOTHING, Env, bare
 from kvsan.spec.lang.source import resolve
 
 EFFECTS = ("require", "obey", "advise", "reset")
+WORDS = (*EFFECTS, "some", "excess", "span", "only", "empty", "members", "row")
 
 
 def call(env: Env, node: ast.Call) -> ir.Expr:
@@ -140,6 +141,8 @@ def callee(env: Env, node: ast.Call) -> tuple[str, ir.Type | None] | None:
         fix = f"did you mean `{close}`?" if close else ""
         if isinstance(known, tuple) and isinstance(known[1], ast.FunctionDef):
             fix = "decorate it with @helper"
+        elif known is None and text in WORDS:
+            fix = f"import it: from kvsan.spec.lang.surface import {text}"
         env.error(
             "unknown-function",
             f"`{text}` cannot be called in a step",
