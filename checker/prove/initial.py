@@ -15,11 +15,12 @@ would fool this: a loop that counts, and a second one that takes the count back 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from kvsan.checker.explore.design import Scoped, scoped
 from kvsan.checker.explore.model import starts
+from kvsan.checker.explore.rest import settled
 from kvsan.checker.explore.slice import sources
 from kvsan.checker.prove.system import OPEN_LIMITS, OPEN_SORTS, System
 from kvsan.spec.lang import ir
@@ -101,12 +102,33 @@ class _Larger:
         one, two = ({s.step: s.state for s in starts(spec, scope)} for scope in (self.one, self.two))
         yield from ((f"what {step} does", step) for step in sorted(one.keys() ^ two.keys()))
         for step in sorted(one.keys() & two.keys()):
-            for name in sorted(sources(spec.steps[step], wanted)):
+            for name in sorted(sources(self._taken(spec.steps[step]), wanted)):
                 if not self.system.variables[name].const and not self._alike(name, one[step], two[step]):
                     yield name, step
 
+    def _taken(self, step: ir.Step) -> ir.Step:
+        """The step without the arms that the constants of the scope rule out."""
+        folded, _ = settled(step, self.system.base.known, frozenset(), self.system.variables)
+        return replace(folded, effects=_possible(folded.effects))
+
     def _alike(self, name: str, one: Plain, two: Plain) -> bool:
         return _alike(self.system.variables[name], one.get(name, {}), two.get(name, {}), self.sort, self.last)
+
+
+def _possible(block: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """The statements without those that wait for a natural below zero."""
+    out = list[ir.Stmt]()
+    for s in block:
+        match s:
+            case ir.If(ir.Compare("<", _, ir.Const(0)), _, orelse):
+                out += _possible(orelse)
+            case ir.If(then=then, orelse=orelse):
+                out.append(replace(s, then=_possible(then), orelse=_possible(orelse)))
+            case ir.For(body=body):
+                out.append(replace(s, body=_possible(body)))
+            case _:
+                out.append(s)
+    return tuple(out)
 
 
 def _alike(v: ir.Variable, small: Cells, big: Cells, sort: ir.SortType, last: int) -> bool:

@@ -87,6 +87,7 @@ def system(
     if unknown:
         raise BadDesign(f"{design.name} has no fact {unknown[0]!r}: known are {', '.join(facts) or 'none'}")
     predicates = tuple(s for s in spec.of_kind("invariant", "auxiliary", "counted") if s.name not in without)
+    _check_ends(design, predicates)
     base = _base(design, changes, scope, mutant, predicates)
     begun = starts(spec, base)
     asked = frozenset(r.name for r in spec.rules.values() if r.kind != "lint")
@@ -96,6 +97,18 @@ def system(
     kept = Facts(tuple(s for s in parts.invariants if s.kind != "counted"), counted)
     sizes = open_sizes(chosen.sizes)
     return System(design, chosen, base, begun, parts.actions, kept, dict(spec.variables), sizes, idle)
+
+
+def _check_ends(design: Design, facts: tuple[ir.Step, ...]) -> None:
+    """Raises BadDesign where something is written out for each number of a range that has no end here."""
+    places = [(f"{v.name} is indexed by", k) for v in design.spec.variables.values() for k in v.keys]
+    places += [(f"{p.name} of {f.name} ranges over", p.type) for f in facts for p in f.params]
+    for what, type_ in places:
+        if isinstance(type_, ir.NatType) and type_.parameter in OPEN_LIMITS:
+            raise BadDesign(
+                f"{what} {type_}, which has no end where there is any number of them: let it be a sort, or a range"
+                " of a fixed size"
+            )
 
 
 def ownership(changes: Mapping[str, str] | None = None, without: tuple[str, ...] = ()) -> System:

@@ -16,7 +16,7 @@ from kvsan.checker.prove.bounded import bounded
 from kvsan.checker.prove.induction import induction
 from kvsan.checker.prove.prove import Proof, prove
 from kvsan.checker.prove.second import opinions
-from kvsan.checker.prove.system import System, system, with_facts
+from kvsan.checker.prove.system import BadDesign, System, system, with_facts
 from kvsan.checker.report.proof import as_text
 from kvsan.spec.lang.interpret import Plain, holds
 from kvsan.spec.lang.ir import Step
@@ -26,7 +26,7 @@ HEAD = '''"""A small design."""
 
 from kvsan.spec.lang.surface import {words}
 {more}from kvsan.spec.ownership.blocks import alloc, free  # noqa: F401
-from kvsan.spec.ownership.state import Block, Branch, Count, Ownership, Pos, Slot, Tokens  # noqa: F401
+from kvsan.spec.ownership.state import Block, Branch, Count, Owners, Ownership, Pos, Slot, Tokens  # noqa: F401
 
 SETTINGS = {{"branches": 2, "blocks": 2, "block_size": 2, "positions": 2}}
 
@@ -834,3 +834,26 @@ def test_the_start_that_is_looked_for_has_none_where_the_example_has(tmp_path: P
     )
     states: tuple[Plain, ...] = ({}, {"last": {(1,): 0}}, {"last": {(0,): 0, (1,): 1}})
     assert [holds(looked_for, made.variables, state) for state in states] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ((("Map[Pos,", "Map[Owners,"),), "size is indexed by 0..branches, which has no end"),
+        (
+            (
+                ("@invariant", "@auxiliary"),
+                ("grow(s: Small)", "grow(s: Small, n: Owners)"),
+                (">= 0 and", ">= 0 * n and"),
+            ),
+            "n of both_grow ranges over 0..branches, which has no end",
+        ),
+    ],
+)
+def test_what_has_no_end_is_not_written_out(changes: tuple[tuple[str, str], ...], said: str, tmp_path: Path) -> None:
+    text = GROWS
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(BadDesign, match=said):
+        system_of(tmp_path, text)
