@@ -43,7 +43,11 @@ class Naming:
 
     def constant(self, key: int) -> Term:
         stand = self.stands[key]
-        return self.fixed.setdefault(key, stand if z3.is_const(stand) else z3.FreshConst(stand.sort(), "stand"))
+        fixed = stand if z3.is_const(stand) and not self.is_entry(stand) else z3.FreshConst(stand.sort(), "stand")
+        return self.fixed.setdefault(key, fixed)
+
+    def is_entry(self, term: Term) -> bool:
+        return term.decl().name() in self.terms.types
 
     def value(self, term: Term) -> Term:
         return self.model.eval(term, model_completion=True)
@@ -89,7 +93,7 @@ def example(made: StepTerms, members: Iterable[Term], given: Sequence[Term], goa
     """What a model that makes the given terms true says against a goal, in the words of the specification."""
     terms = made.terms
     stands: dict[int, Term] = {}
-    ordered = sorted(members, key=lambda t: (t.num_args(), str(t)))
+    ordered = sorted(members, key=lambda t: (t.num_args(), t.decl().name() in terms.types, str(t)))
     naming = Naming(terms, model, {}, stands, ordered)
     for member in ordered:
         if not naming.same(member, z3.Const(f"none.{member.sort()}", member.sort())):
@@ -142,7 +146,7 @@ def _matter(made: StepTerms, naming: Naming, given: Sequence[Term], goal: Term) 
             solver.add(made.params[p.name] == naming.value(made.params[p.name]))
     for member in naming.members:
         stand = stands_for(naming, member)
-        if z3.is_const(member) and stand is not None:
+        if z3.is_const(member) and not naming.is_entry(member) and stand is not None:
             solver.add(member == stand)
     asked: dict[str, Cell] = {}
     for cell in _closed(made.terms, naming):
@@ -220,4 +224,5 @@ def _after(made: StepTerms, cell: Cell) -> Term:
         index.append(ir.Name(f"i{k}", key))
         names[f"i{k}'"] = members.pop(0)
     read = ir.Step("", "helper", "", tuple(params), (), None, "", value=ir.Read(v.name, tuple(index), v.value))
-    return terms.plain(Translator(terms, names)(predicate(read, terms.variables, terms.sizes, made.form).condition))
+    value = predicate(read, terms.variables, terms.sizes, made.form).condition
+    return terms.plain(Translator(terms, names)(value, v.value))

@@ -163,7 +163,7 @@ class Abstraction:
     ) -> Term:
         step = ir.Step("", "helper", "", params, (), None, "", value=read)
         condition = predicate(step, self.variables, self.sizes, made.form if after else None).condition
-        return Translator(made.terms, names)(condition)
+        return Translator(made.terms, names)(condition, read.type)
 
     def _namers(self, made: StepTerms, v: ir.Variable, block: Term, after: bool) -> Term:
         """How many branches name the block; after a step, those of its own branches have come or gone."""

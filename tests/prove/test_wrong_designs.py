@@ -127,6 +127,31 @@ LABELS
     return s.good
 '''
 
+FORGETS = '''    last: Block | None
+    lost: bool
+
+
+@initial
+def begin(s: Small) -> None:
+    """One block is remembered."""
+    s.last = Block(0)
+
+
+@action
+def forget(s: Small, b: Block) -> None:
+    """It is not any more."""
+    require(s.last == b)
+
+    s.last = None
+    s.lost = True
+
+
+@invariant
+def one_is_remembered(s: Small) -> bool:
+LABELS
+    return s.last is not None and (s.lost or not s.lost)
+'''
+
 TURNS = '''    lane: Map[Branch, Pos, bool]
     flag: Map[Block, Pos, bool]
 
@@ -713,6 +738,34 @@ from kvsan.spec.ownership.branches import map
 """
 
 
+TWICE_OF_NONE = '''    last: Block | None
+
+
+@initial
+def begin(s: Small) -> None:
+    """Nothing."""
+    s.last = None
+
+
+@action
+def note(s: Small, b: Block) -> None:
+    """A block is noted."""
+    s.last = b
+
+
+@action
+def free_twice(s: Small, r: Branch, b: Block) -> None:
+    """A block is taken, and given back twice where none is noted."""
+    require(not s.held[b] and s.owners[b] == 0)
+
+    alloc(s, b, r)
+    free(s, b)
+    if s.last is None:
+        free(s, b)
+    s.last = None
+'''
+
+
 def system_of(folder: Path, text: str, more: str = "") -> System:
     path, whole = folder / "small.py", text.replace("LABELS\n", LABELS)
     words = ", ".join(w for w in WORDS if w in whole)
@@ -730,6 +783,7 @@ def proof_of(folder: Path, text: str) -> Proof:
         (UNWRAPS, {("defined", "look"), ("defined", "mark")}),  # a step is not defined for being defined
         (GROWS, {("defined", "grow")}),
         (SAME_NAME, {("all_is_well", "judge")}),  # a parameter with the name of a variable is not that variable
+        (FORGETS, {("one_is_remembered", "forget")}),
         (TURNS, {("one_lane_is_whole", "drop")}),  # for all blocks one flag, or for all the other: not one of them each
         (PAST_THE_END, {("each_fits", "grow")}),  # an invariant is to be defined, too
         (ROWS, {("lanes_are_clean", "go_in")}),  # an invariant depends on the rows that it goes through
@@ -801,6 +855,8 @@ def test_a_right_design_whose_start_names_any_branch_of_its_scope_is_proved(text
         (TWICE, "", "free_once", ("free_once at free_twice",)),
         # the boss of a branch is none of those by whom it is counted who names a block
         (NAMED_UNSEEN, "", "free_once", ("appoint", "get", "mine at share")),
+        # what is none after a step is seen, too
+        (TWICE_OF_NONE, "", "free_once", ("free_once at free_twice",)),
         (OWNED_BY_NOBODY, LEDGER, "owners_counted", ("owners_counted at tamper",)),
     ],
 )
@@ -857,3 +913,9 @@ def test_what_has_no_end_is_not_written_out(changes: tuple[tuple[str, str], ...]
         text = text.replace(old, new)
     with pytest.raises(BadDesign, match=said):
         system_of(tmp_path, text)
+
+
+def test_what_is_none_after_a_step_is_told(tmp_path: Path) -> None:
+    (found,) = proof_of(tmp_path, FORGETS).failed
+    assert found.example is not None
+    assert (found.example.before, found.example.after) == ((("last", "b0"),), (("last", "None"),))
