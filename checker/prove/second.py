@@ -21,9 +21,12 @@ come in any order, as in all that the abstraction does. So it is good for a coun
 it: where a step of a design has such a loop, every step together is asked of nobody.
 
 How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
-minutes of processor time. Each mutant of `tail_copy`, `paged_cow`, `prefix_append_only` and `prefix_cow` that breaks a
-state rule has a counterexample of Spacer's along the explorer's steps, along which the right design has none. Asked of
-every step, with no word of the explorer, Spacer finds one for each mutant of `tail_copy`.
+minutes of processor time. Each mutant of `tail_copy`, `paged_cow`, `prefix_append_only`, `prefix_cow` and `speculative`
+that breaks a state rule has a counterexample of Spacer's along the explorer's steps, by their actions alone. By the
+same actions the right design has none, but for four mutants of `speculative`, which a test names: there the abstraction
+loses which branch acts, or what is seen of a block that the witness is not, or the actions do it with other values. By
+the same steps as they were taken the right design has none there either, and the wrong one has. Asked of every step,
+with no word of the explorer, Spacer finds one for each mutant of `tail_copy`.
 """
 
 from __future__ import annotations
