@@ -7,6 +7,8 @@ or by something else that is seen of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any  # z3 is untyped
 
 import z3
@@ -87,3 +89,27 @@ def _after(clauses: Sequence[Clause], before: Alike) -> Alike | None:
             model = solver.model()
             found = _refined(found, [is_true_in(model, t) for t in clause.head])
     return found
+
+
+def once(clause: Clause, before: Alike) -> Clause | None:
+    """The clause without premises that must be of what another one is of; None where it is not possible at all.
+
+    before: what is alike before the step.
+    """
+    solver = z3.Solver()
+    solver.set("rlimit", SPENT)
+    solver.add(*clause.body, *(t for pair in clause.pairs for t in literals(pair, before)))
+    if (answer := solver.check()) != z3.sat:
+        return None if answer == z3.unsat else clause
+    model, kept = solver.model(), dict[tuple[bool, ...], list[tuple[Term, ...]]]()
+    for pair in clause.pairs:  # two that must be one are seen alike in any model
+        same = kept.setdefault(tuple(is_true_in(model, t) for t in pair), [])
+        if not any(_must_be(solver, pair, other) for other in same):
+            same.append(pair)
+    return replace(clause, pairs=tuple(chain(*kept.values())))
+
+
+def _must_be(solver: Any, pair: Sequence[Term], other: Sequence[Term]) -> bool:
+    """Whether all that is seen of the one is seen of the other."""
+    differ = [a != b for a, b in zip(pair, other, strict=True) if not a.eq(b)]
+    return bool(solver.check(z3.Or(differ)) == z3.unsat)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any  # z3 is untyped
 
 import z3
-from kvsan.checker.prove.alike import Alike, alike, literals, nothing
+from kvsan.checker.prove.alike import Alike, alike, literals, nothing, once
 from kvsan.checker.prove.flat import Flat, decided, without_bits
 from kvsan.checker.prove.stands import Invariant
 from kvsan.checker.prove.witness import Clause
@@ -68,9 +68,10 @@ def along(
     fixed, facts, broken = _begin(starts, same, until)
     for number, (step, fact) in enumerate(zip(steps, facts, strict=True)):
         for clause in clauses:
-            if clause.name == step:
+            told = once(clause, fact.alike) if clause.name == step else None
+            if told is not None:
                 head = broken if clause.head is None else facts[number + 1]
-                _tell(fixed, fact, head, clause, f"{number} {step}")
+                _tell(fixed, fact, head, told, f"{number} {step}")
     answer = _ask(fixed, broken)
     if answer == z3.sat:
         found = dict(name.split(" ", 1) for name in _names(fixed))

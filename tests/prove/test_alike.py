@@ -10,7 +10,7 @@ pytest.importorskip("z3")
 
 import z3
 from kvsan.checker.prove.alike import TRUE as SETTLED
-from kvsan.checker.prove.alike import alike
+from kvsan.checker.prove.alike import alike, once
 from kvsan.checker.prove.flat import decided
 from kvsan.checker.prove.spacer import along
 from kvsan.checker.prove.witness import Clause
@@ -56,6 +56,19 @@ def test_clauses_of_one_name_lead_to_what_either_leads_to() -> None:
 def test_it_ends_before_a_step_that_is_not_possible() -> None:
     assert found([(TRUE, TRUE)], [MEET], ["meet", "meet"]) == [(YES, YES)]
     assert len(alike([(TRUE, TRUE), (FALSE, TRUE)], [MEET], ["meet"])) == 2
+
+
+def test_premises_of_members_that_must_be_one_are_told_once() -> None:
+    block = z3.DeclareSort("Block")
+    b, c = z3.Consts("b c", block)
+    held, far = z3.Function("held", block, z3.BoolSort()), z3.Function("far", block, z3.BoolSort())
+    pairs = tuple((held(x), far(x)) for x in (b, c, b))
+
+    def told(*body: z3.BoolRef) -> int:
+        trimmed = once(Clause("step", pairs, body, None), ((0, True), (SETTLED, False)))
+        return 0 if trimmed is None else len(trimmed.pairs)
+
+    assert [told(), told(b == c), told(held(b) == held(c)), told(held(b) != held(c)), told(far(c))] == [2, 1, 1, 2, 0]
 
 
 @pytest.mark.parametrize("start", [(TRUE, TRUE), (FALSE, TRUE)])
