@@ -214,14 +214,15 @@ def _members(found: Iterable[tuple[ir.Step, Step]]) -> Iterator[tuple[ir.Type, i
     """The blocks and branches that these steps name."""
     for action, taken in found:
         for p in action.params:
-            number = taken.values[p.name]
+            number = taken.values.get(p.name)  # none for a turn: any member may have it
             if bare(p.type) in (BLOCK, BRANCH) and number is not None:
                 yield bare(p.type), number
 
 
 def _as_taken(action: ir.Step, taken: Step) -> ir.Step:
     """The action with the values that it was taken with."""
-    values = (ir.Compare("==", ir.Name(p.name, p.type), ir.Const(taken.values[p.name], p.type)) for p in action.params)
+    given = ((p, taken.values[p.name]) for p in action.params if p.name in taken.values)
+    values = (ir.Compare("==", ir.Name(p.name, p.type), ir.Const(value, p.type)) for p, value in given)
     return replace(action, name=taken.text, guard=(*action.guard, *values))
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("z3")
 import z3
 from kvsan.checker.prove.prove import prove
 from kvsan.checker.prove.reach import Reached, reach
-from kvsan.checker.prove.second import ALONG, Opinion, at_start, by_spacer, clauses_along, opinions
+from kvsan.checker.prove.second import ALONG, Opinion, at_start, breaks_along, by_spacer, clauses_along, opinions
 from kvsan.checker.prove.spacer import along
 from kvsan.checker.prove.stands import stands
 from kvsan.checker.prove.system import System
@@ -102,6 +102,15 @@ def test_a_breach_is_found_just_where_there_are_enough_turns(tmp_path: Path, wro
     abstraction, clauses = clauses_along(made, "free_once", ("keep", "let_go"))
     begun, way = at_start(abstraction, made.scoped, made.begun), (*["keep"] * 3, "free_once at let_go")
     assert along(begun, clauses, way, time.monotonic() + 60) == (way if wrong <= blocks else ())
+
+
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_steps_as_they_were_taken_leave_it_open_who_has_which_turn(tmp_path: Path, wrong: int) -> None:
+    made = kept(tmp_path, wrong)
+    explored = reach(made, (), made.scoped)
+    taken = explored.ways["free_once"]
+    trace, _ = breaks_along(made, "free_once", explored.actions_to("free_once"), time.monotonic() + 60, taken=taken)
+    assert trace == (*(t.text for t in taken[:-1]), f"free_once at {taken[-1].text}")
 
 
 def test_no_invariant_stands_on_few_turns(tmp_path: Path) -> None:
