@@ -16,6 +16,7 @@ A second opinion, which is told none of the facts:
 witness    one arbitrary block and branch: entries of the state, and the steps as Horn clauses
 views      what the abstraction sees of a value
 flat       terms without functions
+alike      what of that is settled by how many steps were taken, or by something else that is seen
 spacer     the question to Spacer
 cover      what the abstraction reaches, one by one, where Spacer has no answer
 stands     the check of the answer, and its words

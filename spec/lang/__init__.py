@@ -50,7 +50,7 @@ expressions  `ast` to typed form, by way of `names`, `operators`, `calls`, `loop
 statements   the same for bodies; `refusals`: Python that is left out, and what to write instead
 check        the whole: unused, circles, ghosts; `subtract`: nothing below zero; `scalarset`: exchangeable members
 lower        inline calls: guard and body; `simplify`, `fold`, `effects` (read and write sets), `walk`
-symbolic     the functional form for given sizes; `interpret` evaluates it
+symbolic     the functional form for given sizes; `interpret` evaluates it; `turns`: loops that have none, for few turns
 diagnostics  mistakes as data, and their text
 load         the way in: load("kvsan.spec.ownership") -> Spec
 """
