@@ -3,8 +3,8 @@
 It is told none of the facts that the induction rests on. What it answers is an invariant of one block and one branch,
 printed, and checked clause by clause by a solver that shares only the abstraction with it; or a way to break the rule
 there. Of a wrong design there always is one, of a right one there may be too: what the abstraction forgets matters, and
-nothing is said of the design. That the counters of owners and places are right before a step is taken for granted, and
-that they are right after it is asked too: together that is an induction, and a rule is not shown without it.
+nothing is said of the design. That every counter is right before a step is taken for granted, and that it is right
+after it is asked too: together that is an induction, and a rule is not shown without it.
 
 Spacer is asked first. Where it gives no answer for what it may spend, `cover` enumerates what the abstraction reaches,
 and its invariant stands the same check.
@@ -21,12 +21,12 @@ come in any order, as in all that the abstraction does. So it is good for a coun
 it: where a step of a design has such a loop, every step together is asked of nobody.
 
 How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
-minutes of processor time. Each mutant of `tail_copy`, `paged_cow`, `prefix_append_only`, `prefix_cow` and `speculative`
-that breaks a state rule has a counterexample of Spacer's along the explorer's steps, by their actions alone. By the
-same actions the right design has none, but for four mutants of `speculative`, which a test names: there the abstraction
-loses which branch acts, or what is seen of a block that the witness is not, or the actions do it with other values. By
-the same steps as they were taken the right design has none there either, and the wrong one has. Asked of every step,
-with no word of the explorer, Spacer finds one for each mutant of `tail_copy`.
+minutes of processor time. Each mutant of each design that breaks a state rule has a counterexample of Spacer's along
+the explorer's steps, by their actions alone. By the same actions the right design has none, but for four mutants of
+`speculative`, which a test names: there the abstraction loses which branch acts, or what is seen of a block that the
+witness is not, or the actions do it with other values. By the same steps as they were taken the right design has none
+there either, and the wrong one has. Asked of every step, with no word of the explorer, Spacer finds one for each mutant
+of `tail_copy`.
 """
 
 from __future__ import annotations

@@ -37,16 +37,7 @@ from kvsan.checker.prove.views import BLOCK
 from kvsan.checker.prove.witness import Clause, indexed
 from kvsan.checker.report.opinion import Second, as_json, as_text
 from kvsan.checker.report.rulebook import rulebook
-from kvsan.spec.designs.catalog import (
-    PAGED_COW,
-    PREFIX_APPEND_ONLY,
-    PREFIX_COW,
-    SPECULATIVE,
-    TAIL_COPY,
-    TRANSFERS,
-    Design,
-    Mutant,
-)
+from kvsan.spec.designs.catalog import DESIGNS, TAIL_COPY, Design, Mutant
 from test_ownership_proof import broken, without_store
 
 SCOPE = "one_slot_tail"
@@ -352,9 +343,7 @@ QUESTIONS = ((Level(), False), (Level(), True), (Level(wide=True), True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "mutant"), breaking(TAIL_COPY, PAGED_COW, PREFIX_APPEND_ONLY, PREFIX_COW, TRANSFERS, SPECULATIVE)
-)
+@pytest.mark.parametrize(("name", "mutant"), breaking(*DESIGNS.values()))
 def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: str, mutant: Mutant) -> None:
     """Where the right design has a way by the same actions, it has none by the same steps with their values and
     members, and there the wrong one has a counterexample too."""
