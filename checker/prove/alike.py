@@ -79,15 +79,17 @@ def _after(clauses: Sequence[Clause], before: Alike) -> Alike | None:
         solver = z3.Solver()
         solver.set("rlimit", SPENT)
         solver.add(*clause.body, *(t for pair in clause.pairs for t in literals(pair, before)))
+        named = [z3.FreshConst(z3.BoolSort(), "v") for _ in clause.head]  # it may leave equations of sets
+        solver.add(*(n == t for n, t in zip(named, clause.head, strict=True)))
         while found is None or found != nothing(len(found)):
-            known = [] if found is None else list(literals(clause.head, found))
+            known = [] if found is None else list(literals(named, found))
             answer = solver.check(*([] if found is None else [z3.Not(z3.And(known))]))
             if answer == z3.unsat:
                 break
             if answer == z3.unknown:
                 return nothing(len(before))
             model = solver.model()
-            found = _refined(found, [is_true_in(model, t) for t in clause.head])
+            found = _refined(found, [is_true_in(model, n) for n in named])
     return found
 
 

@@ -85,3 +85,14 @@ def test_values_that_are_given_outright_are_put_in() -> None:
     solver = z3.Solver()
     solver.add(left != z3.And(one, two == other))
     assert solver.check() == z3.unsat
+
+
+def test_whether_a_set_is_empty_that_a_model_only_describes_is_found_alike() -> None:
+    """Z3's models leave such an equation as it stands; taken for untrue, it was looked for without end."""
+    branch = z3.DeclareSort("Branch")
+    q, r = z3.Consts("q r", branch)
+    tail, before = (z3.Const(name, z3.SetSort(branch)) for name in ("tail", "before"))
+    nothing = z3.EmptySet(branch)
+    is_empty = z3.SetDifference(tail, z3.SetUnion(before, z3.SetAdd(nothing, r))) == nothing
+    learn = Clause("learn", (SEEN,), (is_empty, z3.Not(tail[q])), (is_empty, two))
+    assert found([(TRUE, TRUE)], [learn], ["learn"]) == [(YES, YES), (YES, YES)]
