@@ -4,7 +4,8 @@ It is told none of the facts that the induction rests on. What it answers is an 
 printed, and checked clause by clause by a solver that shares only the abstraction with it; or a way to break the rule
 there. Of a wrong design there always is one, of a right one there may be too: what the abstraction forgets matters, and
 nothing is said of the design. That every counter is right before a step is taken for granted, and that it is right
-after it is asked too: together that is an induction, and a rule is not shown without it.
+after it is asked too: together that is an induction, and a rule is not shown without it. Along the explorer's steps a
+counter that its states show to be wrong is not taken for granted.
 
 Spacer is asked first. Where it gives no answer for what it may spend, `cover` enumerates what the abstraction reaches,
 and its invariant stands the same check.
@@ -32,7 +33,7 @@ of `tail_copy`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any  # z3 is untyped
@@ -45,7 +46,7 @@ from kvsan.checker.explore.slice import Parts, sliced
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.cover import cover, holds, lemmas
 from kvsan.checker.prove.induction import reads_of
-from kvsan.checker.prove.initial import varying
+from kvsan.checker.prove.initial import holds_in, varying
 from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import Invariant, conjuncts, stands
 from kvsan.checker.prove.step import facts, step_terms
@@ -97,11 +98,14 @@ class Opinion:
 @dataclass(frozen=True)
 class Level:
     """How much the abstraction keeps: the variables by which it counts, whether steps are told of other blocks, and of
-    which variables it is kept whether their sets are empty."""
+    which variables it is kept whether their sets are empty. counting: all counters, where no step asks for them too.
+    miscounted: the counters that are not taken to be right."""
 
     naming: tuple[str, ...] = ()
     wide: bool = False
     emptied: frozenset[str] = frozenset()
+    counting: bool = False
+    miscounted: frozenset[str] = frozenset()
 
 
 def opinions(
@@ -199,7 +203,7 @@ def clauses_along(
     that the steps name it is seen which is which.
     """
     chosen = tuple(a for a in system.design.spec.of_kind("action") if a.name in steps)
-    parts, needed = _sliced(system, rule, chosen)
+    parts, needed = _sliced(system, rule, chosen, level.counting)
     turns = system.scoped.sizes.sorts
     actions = tuple(few_turns(a, system.design.spec.variables, system.sizes, turns) for a in parts.actions)
     abstraction = _abstraction(system, needed, parts.counted, replace(level, emptied=_emptied(actions)))
@@ -226,13 +230,24 @@ def _as_taken(action: ir.Step, taken: Step) -> ir.Step:
     return replace(action, name=taken.text, guard=(*action.guard, *values))
 
 
-def _sliced(system: System, rule: str, actions: tuple[ir.Step, ...]) -> tuple[Parts, tuple[ir.Variable, ...]]:
-    """What the actions do that matters for the rule, and the variables that do."""
+def _sliced(
+    system: System, rule: str, actions: tuple[ir.Step, ...], counting: bool = False
+) -> tuple[Parts, tuple[ir.Variable, ...]]:
+    """What the actions do that matters for the rule, or for any counter, and the variables that do."""
     spec, begun = system.design.spec, system.begun
     idle = frozenset(n for n, v in spec.variables.items() if not v.const and not any(n in b.state for b in begun))
     counted = counters(system)
-    whole = Parts(actions, tuple(c for c in counted if c.name == rule), (), counted)
+    reads = tuple(_reading(counts.counter(c), spec.variables) for c in counted) if counting else ()
+    whole = Parts(actions, tuple(c for c in counted if c.name == rule), reads, counted)
     return sliced(whole, spec.variables, system.scoped.known, idle, frozenset((rule,)))
+
+
+def _reading(found: counts.Counter, variables: Mapping[str, ir.Variable]) -> ir.Step:
+    """A question that depends on what a counter counts and on the counter itself."""
+    assert found.step.value is not None
+    index = tuple(ir.Name(p.name, p.type) for p in found.step.params[:-1])
+    read = ir.Read(found.variable, index, variables[found.variable].value)
+    return replace(found.step, kind="witness", value=ir.And((found.step.value, ir.Compare("==", read, read))))
 
 
 def _clauses(system: System, rule: str, abstraction: Abstraction, actions: Iterable[ir.Step]) -> list[Clause]:
@@ -266,7 +281,8 @@ def _abstraction(
     system: System, needed: Sequence[ir.Variable], counted: Sequence[ir.Step], level: Level = Level()
 ) -> Abstraction:
     names = {v.name for v in needed}
-    kept = tuple(c for c in map(counts.counter, counted) if c.variable in names)
+    kept = tuple(counts.counter(c) for c in counted if c.name not in level.miscounted)
+    kept = tuple(c for c in kept if c.variable in names)
     counting = tuple(v for v in needed if v.name in level.naming)
     return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide, level.emptied)
 
@@ -284,13 +300,21 @@ def _emptied(actions: Sequence[ir.Step]) -> frozenset[str]:
 
 def _along(system: System, rule: str, steps: Sequence[str], taken: Sequence[Step], until: float) -> Opinion:
     """What Spacer says of these steps. How they were taken it is told where it finds nothing else."""
-    asked_of, (trace, clauses) = ALONG, breaks_along(system, rule, steps, until)
+    level = Level(miscounted=_miscounted(system, taken))
+    asked_of, (trace, clauses) = ALONG, breaks_along(system, rule, steps, until, level)
     if not trace and taken:
-        asked_of, (trace, clauses) = AS_TAKEN, breaks_along(system, rule, steps, until, taken=taken)
+        asked_of, (trace, clauses) = AS_TAKEN, breaks_along(system, rule, steps, until, level, taken)
     if not trace:
         return Opinion(rule, "unknown")
     few = tuple(dict.fromkeys(c.name for c in clauses if c.few and c.head is not None))
     return Opinion(rule, "broken", "Spacer", (), trace, asked_of, len(clauses), few=few)
+
+
+def _miscounted(system: System, taken: Sequence[Step]) -> frozenset[str]:
+    """The counters that are wrong in a state of these steps, before the one that breaks a rule."""
+    sizes, states = system.scoped.sizes, [t.after for t in taken[:-1]]
+    wrong = (c for c in counters(system) for s in states if not holds_in(c, system.variables, sizes, s))
+    return frozenset(c.name for c in wrong)
 
 
 def breaks_along(

@@ -338,7 +338,7 @@ def breaking(*designs: Design) -> list[Any]:
 TOLD = {"rollback_keeps_blocks", "promise_without_copy", "cancel_keeps_lookahead", "cancel_keeps_taken"}
 """The mutants by whose actions alone the right design breaks the rule too, in the abstraction."""
 
-QUESTIONS = ((Level(), False), (Level(), True), (Level(wide=True), True))
+QUESTIONS = ((Level(), False), (Level(counting=True), False), (Level(), True), (Level(wide=True), True))
 """How much the abstraction keeps, and whether Spacer is told the values and members of the steps: ever more."""
 
 
@@ -351,7 +351,8 @@ def test_a_mutant_has_a_counterexample_whose_steps_break_no_right_design(name: s
     explored = reach(wrong, (), wrong.scoped)
     *steps, last = explored.actions_to(mutant.rule)
     way = (*steps, f"{mutant.rule} at {last}")
-    (opinion,) = opinions(wrong, (mutant.rule,), 3600, way=explored.actions_to)
+    ways = (explored.actions_to, lambda rule: explored.ways[rule])
+    (opinion,) = opinions(wrong, (mutant.rule,), 3600, lambda _: None, *ways)
     assert (opinion.status, opinion.by, opinion.asked, opinion.trace) == ("broken", "Spacer", ALONG, way)
 
     def broken_by(made: System, level: Level, told: bool) -> tuple[str, ...] | None:
