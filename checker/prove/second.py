@@ -23,11 +23,11 @@ it: where a step of a design has such a loop, every step together is asked of no
 
 How far it goes: every state rule of `tail_copy` (in `one_slot_tail`) is proved, some by Spacer, the others by either in
 minutes of processor time. Each mutant of each design that breaks a state rule has a counterexample of Spacer's along
-the explorer's steps, by their actions alone. By the same actions the right design has none, but for four mutants of
-`speculative`, which a test names: there the abstraction loses which branch acts, or what is seen of a block that the
-witness is not, or the actions do it with other values. By the same steps as they were taken the right design has none
-there either, and the wrong one has. Asked of every step, with no word of the explorer, Spacer finds one for each mutant
-of `tail_copy`.
+the explorer's steps, by their actions alone. By the same actions the right design has none, some with all counters kept
+that the steps do not ask for; but for two mutants of `speculative`, which a test names: there the abstraction loses
+what is seen of a block that the witness is not, or the actions do it with other values. By the same steps as they were
+taken the right design has none there either, and the wrong one has. Asked of every step, with no word of the explorer,
+Spacer finds one for each mutant of `tail_copy`.
 """
 
 from __future__ import annotations

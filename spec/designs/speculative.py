@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from kvsan.spec.lang.surface import (
     action,
+    counted,
     empty,
     excess,
     helper,
@@ -298,6 +299,18 @@ def can_keep_all(s: Speculative) -> bool:
     return any(
         s.rolled_back[r] and s.stale_to[r] == 0 and s.length[r] % s.block_size[r] == 1 for r in members(Branch, s)
     )
+
+
+@counted
+def present_counted(s: Speculative, r: Branch) -> bool:
+    """`present` is the number of branches that have come and not gone.
+
+    Source: ours.
+    Catches: a pool that settles while somebody is there.
+    Except: none.
+    Deviates: none.
+    """
+    return s.phase[r] != OUT
 
 
 @witness

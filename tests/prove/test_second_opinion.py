@@ -335,7 +335,7 @@ def breaking(*designs: Design) -> list[Any]:
     ]
 
 
-TOLD = {"rollback_keeps_blocks", "promise_without_copy", "cancel_keeps_lookahead", "cancel_keeps_taken"}
+TOLD = {"rollback_keeps_blocks", "promise_without_copy"}
 """The mutants by whose actions alone the right design breaks the rule too, in the abstraction."""
 
 QUESTIONS = ((Level(), False), (Level(counting=True), False), (Level(), True), (Level(wide=True), True))
