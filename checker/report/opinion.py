@@ -55,6 +55,8 @@ class Second:
         scope = ", ".join(f"{found.settings[n]} {n}" for n in ("branches", "blocks") if n in found.settings)
         if o.rule in found.broken:
             return f"and the explorer breaks it with {scope}: {'; '.join(found.broken[o.rule])}"
+        if o.rule in _counters(self):
+            return "in the abstraction; the explorer, which counts again what it can, is not asked of a counter"
         why = LEFT if o.left else LOST
         return f"in the abstraction, but not in the {found.states:,} states that the explorer sees with {scope}: {why}"
 

@@ -255,6 +255,8 @@ def test_what_only_the_abstraction_breaks_is_unknown_and_what_the_explorer_break
     assert alone.verdict == "UNKNOWN"
     assert json.loads(as_json(alone))["opinions"][0]["status"] == "unknown"
     assert "the abstraction is too weak for it" in as_text(alone, "")
+    counter = Second(made, (replace(broken, rule="owners_counted"),), alone.reached)
+    assert counter.verdict == "UNKNOWN" and "states that the explorer sees" not in as_text(counter, "")
     real = Second(made, (broken,), Reached(settings, 10, 5, "", {"exclusive_write": steps}))
     assert real.verdict == "VIOLATED"
     assert "VIOLATED: exclusive_write" in as_text(real, "") and "append_in_place(r0)" in as_text(real, "")
