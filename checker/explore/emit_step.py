@@ -70,7 +70,7 @@ class StepEmitter:
         """The value, shown to be one that the variable can have."""
         emit = self.emit
         top = field.values - (2 if field.optional else 1)
-        ranged = field.type.inner if isinstance(field.type, ir.OptionType) else field.type
+        ranged = ir.bare(field.type)
         if not isinstance(ranged, ir.NatType | ir.SetType) or (value.top is not None and value.top <= top):
             return value
         name = emit.out.fresh("v")

@@ -94,7 +94,7 @@ def _natural(name: str) -> tuple[int, str]:
 def _step(spec: ir.Spec, step: Step, drawing: Drawing) -> None:
     """The host does it with the members that it names."""
     for param in spec.steps[step.action].params:
-        kind = param.type.inner if isinstance(param.type, ir.OptionType) else param.type
+        kind = ir.bare(param.type)
         value = step.values[param.name]
         if isinstance(kind, ir.SortType) and kind.name in LETTERS and value is not None:
             drawing.arrow(HOST, drawing.part(kind.name.lower(), f"{LETTERS[kind.name]}{value}"), step.action)

@@ -73,7 +73,7 @@ class Statements:
         value, top = self.text.text(store.value), self.text.bounds.top(store.value)
         limit = top_of(cell.type, self.text.sizes)
         assert limit is not None
-        ranged = cell.type.inner if isinstance(cell.type, ir.OptionType) else cell.type
+        ranged = ir.bare(cell.type)
         fits = top is not None and top <= limit and not _may_be_undefined(store.value)
         if not fits and isinstance(ranged, ir.NatType | ir.SetType | ir.SortType):
             self.line(f"assert({value} <= {limit}{f' || {value} == None' if ranged != cell.type else ''});")

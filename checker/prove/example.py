@@ -62,7 +62,7 @@ class Naming:
 
     def text(self, term: Term, type_: ir.Type) -> str:
         """A value as it is shown."""
-        inner = bare(type_)
+        inner = ir.bare(type_)
         if is_open(inner, self.terms.sizes):
             assert isinstance(inner, ir.SortType)
             return "None" if self.same(term, self.terms.none(type_)) else self.name(term, inner.name)
@@ -99,7 +99,7 @@ def example(made: StepTerms, members: Iterable[Term], given: Sequence[Term], goa
         if not naming.same(member, z3.Const(f"none.{member.sort()}", member.sort())):
             stands.setdefault(naming.value(member).get_id(), member)
     for cell in _closed(terms, naming):  # members that are only values
-        inner = bare(terms.variables[cell.variable].value)
+        inner = ir.bare(terms.variables[cell.variable].value)
         if is_open(inner, terms.sizes) and not naming.same(cell.term, terms.none(inner)):
             stands.setdefault(naming.value(cell.term).get_id(), cell.term)
     for p in made.step.params:
@@ -116,11 +116,6 @@ def example(made: StepTerms, members: Iterable[Term], given: Sequence[Term], goa
                 after.append((entry, now))
     start = premise(Seen(terms, stands, naming.value), cells)
     return Example(tuple(before), f"{made.step.name}({arguments})", tuple(after), start)
-
-
-def bare(type_: ir.Type) -> ir.Type:
-    """A type without its option."""
-    return type_.inner if isinstance(type_, ir.OptionType) else type_
 
 
 def _matter(made: StepTerms, naming: Naming, given: Sequence[Term], goal: Term) -> list[Cell]:
@@ -185,7 +180,7 @@ def _closed(terms: Terms, naming: Naming) -> list[Cell]:
 def _equals(terms: Terms, cell: Cell, naming: Naming) -> Term:
     """The entry has the value of the model."""
     type_ = terms.variables[cell.variable].value
-    inner = bare(type_)
+    inner = ir.bare(type_)
     members = [naming.constant(naming.value(m).get_id()) for m in cell.members]
     term = cell.term.decl()(*members) if members else cell.term
     if is_open(inner, terms.sizes):

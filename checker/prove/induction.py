@@ -16,7 +16,7 @@ from typing import Any  # z3 is untyped
 
 import z3
 from kvsan.checker.prove import counts
-from kvsan.checker.prove.example import Example, bare, example
+from kvsan.checker.prove.example import Example, example
 from kvsan.checker.prove.step import (
     StepTerms,
     facts,
@@ -117,7 +117,7 @@ class Induction:
         return bool(reads_of(fact) & set(self.made.form.updates))
 
     def _moved(self, found: counts.Counter) -> list[Term]:
-        return [self.made.params[p.name] for p in self.step.params if bare(p.type) == found.member]
+        return [self.made.params[p.name] for p in self.step.params if ir.bare(p.type) == found.member]
 
     def _closed(self, term: Term) -> Term:
         return self._skolem(tuple(self.made.terms.placeholders(term)), term)

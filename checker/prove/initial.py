@@ -155,7 +155,7 @@ def _like(type_: ir.Type, was: Value, now: Value, sort: ir.SortType, last: int) 
             assert isinstance(was, frozenset) and isinstance(now, frozenset)
             return now - {last + 1} == was and (last + 1 in now) == (last in was)
         case ir.SortType() | ir.OptionType(ir.SortType()):
-            return (type_.inner if isinstance(type_, ir.OptionType) else type_) == sort and (was, now) == (
+            return ir.bare(type_) == sort and (was, now) == (
                 last,
                 last + 1,
             )

@@ -51,7 +51,7 @@ def _has_value(seen: Seen, cell: Cell) -> Iterator[ir.Expr]:
         for key, sized in zip(v.keys, cell.sized, strict=True)
     )
     read, found = ir.Read(v.name, index, v.value), seen.value(cell.term)
-    inner = v.value.inner if isinstance(v.value, ir.OptionType) else v.value
+    inner = ir.bare(v.value)
     if isinstance(inner, ir.SetType):
         yield from _has_members(seen, cell, read, inner)
     elif is_open(inner, seen.terms.sizes):

@@ -51,7 +51,7 @@ from kvsan.checker.prove.spacer import along, spacer
 from kvsan.checker.prove.stands import Invariant, conjuncts, stands
 from kvsan.checker.prove.step import facts, step_terms
 from kvsan.checker.prove.system import Scoped, System
-from kvsan.checker.prove.views import BLOCK, BRANCH, bare
+from kvsan.checker.prove.views import BLOCK, BRANCH
 from kvsan.checker.prove.witness import Abstraction, Clause
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.symbolic import Entangled
@@ -97,13 +97,11 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Level:
-    """How much the abstraction keeps: the variables by which it counts, whether steps are told of other blocks, and of
-    which variables it is kept whether their sets are empty. counting: all counters, where no step asks for them too.
-    miscounted: the counters that are not taken to be right."""
+    """How much the abstraction keeps: the variables by which it counts, and whether steps are told of other blocks.
+    counting: all counters, where no step asks for them too. miscounted: the counters that are not taken to be right."""
 
     naming: tuple[str, ...] = ()
     wide: bool = False
-    emptied: frozenset[str] = frozenset()
     counting: bool = False
     miscounted: frozenset[str] = frozenset()
 
@@ -206,7 +204,7 @@ def clauses_along(
     parts, needed = _sliced(system, rule, chosen, level.counting)
     turns = system.scoped.sizes.sorts
     actions = tuple(few_turns(a, system.design.spec.variables, system.sizes, turns) for a in parts.actions)
-    abstraction = _abstraction(system, needed, parts.counted, replace(level, emptied=_emptied(actions)))
+    abstraction = _abstraction(system, needed, parts.counted, level, _emptied(actions))
     if taken:
         found = {t.text: (a, t) for t in taken for a in actions if a.name == t.action}
         abstraction = replace(abstraction, named=tuple(dict.fromkeys(_members(found.values()))))
@@ -219,8 +217,8 @@ def _members(found: Iterable[tuple[ir.Step, Step]]) -> Iterator[tuple[ir.Type, i
     for action, taken in found:
         for p in action.params:
             number = taken.values.get(p.name)  # none for a turn: any member may have it
-            if bare(p.type) in (BLOCK, BRANCH) and number is not None:
-                yield bare(p.type), number
+            if ir.bare(p.type) in (BLOCK, BRANCH) and number is not None:
+                yield ir.bare(p.type), number
 
 
 def _as_taken(action: ir.Step, taken: Step) -> ir.Step:
@@ -278,13 +276,17 @@ def _is_possible(clause: Clause) -> bool:
 
 
 def _abstraction(
-    system: System, needed: Sequence[ir.Variable], counted: Sequence[ir.Step], level: Level = Level()
+    system: System,
+    needed: Sequence[ir.Variable],
+    counted: Sequence[ir.Step],
+    level: Level = Level(),
+    emptied: frozenset[str] = frozenset(),
 ) -> Abstraction:
     names = {v.name for v in needed}
     kept = tuple(counts.counter(c) for c in counted if c.name not in level.miscounted)
     kept = tuple(c for c in kept if c.variable in names)
     counting = tuple(v for v in needed if v.name in level.naming)
-    return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide, level.emptied)
+    return Abstraction(system.variables, system.sizes, tuple(needed), kept, counting, level.wide, emptied)
 
 
 def _emptied(actions: Sequence[ir.Step]) -> frozenset[str]:

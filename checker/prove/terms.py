@@ -126,7 +126,7 @@ class Terms:
         return size_of(element, self.sizes)
 
     def none(self, type_: ir.Type) -> Term:
-        inner = type_.inner if isinstance(type_, ir.OptionType) else type_
+        inner = ir.bare(type_)
         sort = self.sort(inner)
         return z3.IntVal(-1) if sort == z3.IntSort() else z3.Const(f"none.{sort}", sort)
 
@@ -295,7 +295,7 @@ class Translator:
             return self.terms.none(expr.type if isinstance(expr.type, ir.OptionType) else type_)
         if expr.type == ir.BOOL:
             return z3.BoolVal(bool(expr.value))
-        inner = expr.type.inner if isinstance(expr.type, ir.OptionType) else expr.type
+        inner = ir.bare(expr.type)
         return self.terms.numbered(inner, expr.value) if is_open(inner, self.terms.sizes) else z3.IntVal(expr.value)
 
     def _of(self, expr: ir.Expr, want: ir.Type | None) -> Term:

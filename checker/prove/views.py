@@ -13,11 +13,6 @@ Term = Any
 BLOCK, BRANCH = ir.SortType("Block"), ir.SortType("Branch")
 
 
-def bare(type_: ir.Type) -> ir.Type:
-    """A type without its option."""
-    return type_.inner if isinstance(type_, ir.OptionType) else type_
-
-
 def letter(type_: ir.Type) -> str:
     """The name of the witness of a sort."""
     return "b" if type_ == BLOCK else "w" if type_ == BRANCH else "?"
@@ -31,14 +26,14 @@ def _shown(type_: ir.Type, number: int) -> str:
 
 def told_apart(terms: Terms, type_: ir.Type) -> range:
     """The values of a number that are told apart; of one without an end, none, one and more."""
-    inner = bare(type_)
+    inner = ir.bare(type_)
     no_end = isinstance(inner, ir.NatType) and inner.parameter not in terms.sizes.limits
     return range(-1 if isinstance(type_, ir.OptionType) else 0, 2 if no_end else size_of(inner, terms.sizes))
 
 
 def views(terms: Terms, value: Term, type_: ir.Type, block: Term, branch: Term) -> list[Term]:
     """A value as truth values."""
-    inner = bare(type_)
+    inner = ir.bare(type_)
     if isinstance(inner, ir.SetType):
         if inner.element is not None and is_open(inner.element, terms.sizes):
             return [z3.Select(value, block if inner.element == BLOCK else branch)]
@@ -51,7 +46,7 @@ def views(terms: Terms, value: Term, type_: ir.Type, block: Term, branch: Term) 
 
 def words(terms: Terms, type_: ir.Type) -> list[str]:
     """What each view says, to stand behind the entry."""
-    inner = bare(type_)
+    inner = ir.bare(type_)
     if isinstance(inner, ir.SetType):
         if inner.element is not None and is_open(inner.element, terms.sizes):
             return [f" has {letter(inner.element)}"]
@@ -64,7 +59,7 @@ def words(terms: Terms, type_: ir.Type) -> list[str]:
 
 def literals(terms: Terms, value: Any, type_: ir.Type, block: int, branch: int) -> list[Term]:
     """The views of a value in a start state."""
-    inner = bare(type_)
+    inner = ir.bare(type_)
     if isinstance(inner, ir.SetType):
         if inner.element is not None and is_open(inner.element, terms.sizes):
             return [z3.BoolVal((block if inner.element == BLOCK else branch) in value)]

@@ -24,7 +24,7 @@ import z3
 from kvsan.checker.prove import counts
 from kvsan.checker.prove.step import StepTerms, step_terms
 from kvsan.checker.prove.terms import Instances, Terms, Translator, by_sort
-from kvsan.checker.prove.views import BLOCK, BRANCH, bare, is_empty, letter, literals, views, words
+from kvsan.checker.prove.views import BLOCK, BRANCH, is_empty, letter, literals, views, words
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.interpret import Plain, default
 from kvsan.spec.lang.symbolic import Sizes, is_open, predicate, size_of
@@ -98,7 +98,7 @@ class Abstraction:
     @property
     def may_count(self) -> tuple[ir.Variable, ...]:
         """The variables by which a branch names one block."""
-        return tuple(v for v in self.seen if v.keys == (BRANCH,) and bare(v.value) == BLOCK)
+        return tuple(v for v in self.seen if v.keys == (BRANCH,) and ir.bare(v.value) == BLOCK)
 
     def labels(self) -> list[str]:
         """What is seen, in words."""
@@ -198,7 +198,7 @@ class Abstraction:
             goal = _at(made.terms, obligation, block, branch)
             yield self._clause(f"{rule} at {step.name}", made, placed, guard, (z3.Not(goal),), None)
         for found in self.counted if obeys else ():
-            moved = [made.params[p.name] for p in step.params if bare(p.type) == found.member]
+            moved = [made.params[p.name] for p in step.params if ir.bare(p.type) == found.member]
             for _, term in counts.goals(found, made, moved):
                 goal = _at(made.terms, term, block, branch)
                 name = f"{found.step.name} at {step.name}"
@@ -280,7 +280,7 @@ def judged(made: StepTerms) -> list[tuple[str, int, Term]]:
 
 def branches_of(made: StepTerms) -> list[Term]:
     """The branches that a step names."""
-    return [made.params[p.name] for p in made.step.params if bare(p.type) == BRANCH]
+    return [made.params[p.name] for p in made.step.params if ir.bare(p.type) == BRANCH]
 
 
 def _present(made: StepTerms) -> list[Term]:

@@ -131,7 +131,7 @@ def constant_values(
             continue
         value = given.get(name, ir.default(variable.value))
         if isinstance(value, str):
-            choice = variable.value.inner if isinstance(variable.value, ir.OptionType) else variable.value
+            choice = ir.bare(variable.value)
             assert isinstance(choice, ir.ChoiceType), f"{name} is no choice"
             value = choice.names.index(value)
         values[name] = value

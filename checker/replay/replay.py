@@ -279,7 +279,7 @@ class Replay:
 
 def sort_of(kind: ir.Type) -> str | None:
     """The sort of a member, or of an optional one."""
-    bare = kind.inner if isinstance(kind, ir.OptionType) else kind
+    bare = ir.bare(kind)
     return bare.name if isinstance(bare, ir.SortType) else None
 
 

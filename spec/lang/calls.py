@@ -10,7 +10,7 @@ from kvsan.spec.lang.annotations import surface_word
 from kvsan.spec.lang.diagnostics import nearest
 from kvsan.spec.lang.loops import quantifier
 from kvsan.spec.lang.names import constant_value
-from kvsan.spec.lang.scope import NOTHING, Env, bare
+from kvsan.spec.lang.scope import NOTHING, Env
 from kvsan.spec.lang.source import resolve
 
 EFFECTS = ("require", "obey", "advise", "reset")
@@ -36,7 +36,7 @@ def call(env: Env, node: ast.Call) -> ir.Expr:
         case _, "only":
             member = parse.expression(env, node.args[0]) if len(node.args) == 1 else NOTHING
             if not isinstance(member.type, ir.SortType | ir.NatType | ir.BadType):
-                parse.match_or_report(env, node.args[0], member, bare(member.type), "`only`")
+                parse.match_or_report(env, node.args[0], member, ir.bare(member.type), "`only`")
             return ir.Only(member, ir.SetType(member.type), env.span(node))
         case _, "empty":
             return ir.Empty(ir.SetType(None), env.span(node))
@@ -82,7 +82,7 @@ def _some(env: Env, node: ast.Call) -> ir.Expr:
             "never-none", f"`some` unwraps an option, this is {operand.type} here", node, "an option", "drop `some`"
         )
         return operand
-    return ir.Some(operand, bare(operand.type), env.span(node))
+    return ir.Some(operand, ir.bare(operand.type), env.span(node))
 
 
 def _helper_call(env: Env, node: ast.Call) -> ir.Expr:

@@ -363,7 +363,7 @@ def _check_parameter(world: World, step: str, kind: str, p: ir.Param) -> None:
             else f"all(... for {p.name} in members({p.type}, s)), or any(...)",
         )
     finite = (ir.SortType, ir.ChoiceType, ir.BoolType, ir.BadType)
-    inner = p.type.inner if isinstance(p.type, ir.OptionType) else p.type
+    inner = ir.bare(p.type)
     ranged = isinstance(inner, ir.NatType) and inner.parameter is not None
     if kind == "action" and not (ranged or isinstance(inner, finite)):
         world.report.add(

@@ -84,6 +84,13 @@ class BadType:
 
 
 Type: TypeAlias = BoolType | NatType | SortType | ChoiceType | SetType | OptionType | NoneType | BadType
+
+
+def bare(type_: Type) -> Type:
+    """A type without its option."""
+    return type_.inner if isinstance(type_, OptionType) else type_
+
+
 BOOL, NAT, NONE, BAD = BoolType(), NatType(), NoneType(), BadType()
 
 # --- expressions ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import ast
 from kvsan.spec.lang import expressions as parse
 from kvsan.spec.lang import ir
 from kvsan.spec.lang.diagnostics import nearest
-from kvsan.spec.lang.scope import NOTHING, Env, bare
+from kvsan.spec.lang.scope import NOTHING, Env
 from kvsan.spec.lang.source import Module, defined_name, resolve
 
 
@@ -16,7 +16,7 @@ def name_of(env: Env, node: ast.Name) -> ir.Expr:
     name, span = node.id, env.span(node)
     if name in env.names:
         type_ = env.names[name]
-        return ir.Name(name, bare(type_) if name in env.present else type_, span)
+        return ir.Name(name, ir.bare(type_) if name in env.present else type_, span)
     if name == env.head.state_param:
         env.error("state-as-value", "the state is no value", node, f"{name}.variable", f"write {name}.variable[index]")
         return NOTHING

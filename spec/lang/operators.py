@@ -6,7 +6,7 @@ import ast
 
 from kvsan.spec.lang import expressions as parse
 from kvsan.spec.lang import ir
-from kvsan.spec.lang.scope import NOTHING, Env, bare, comparable, join, present_if
+from kvsan.spec.lang.scope import NOTHING, Env, comparable, join, present_if
 
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 ARITH = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.BitOr: "|", ast.BitAnd: "&"}
@@ -94,10 +94,10 @@ def _ordering(env: Env, node: ast.Compare, left: ast.expr, op: str, right: ast.e
         parse.match_or_report(env, right, b, a.type, "`<=` (subset)")
         return ir.Compare("subset", a, b, span)
     for side, found in ((left, a), (right, b)):
-        if isinstance(bare(found.type), ir.SortType | ir.ChoiceType):
+        if isinstance(ir.bare(found.type), ir.SortType | ir.ChoiceType):
             env.error(
                 "ordering-on-sort",
-                f"members of {bare(found.type)} have no order",
+                f"members of {ir.bare(found.type)} have no order",
                 node,
                 "== or != on sorts and choices",
                 "compare for equality, or keep a natural for what is meant to be ordered",
@@ -134,10 +134,10 @@ def arith(env: Env, node: ast.AST, op: str, a: ir.Expr, b: ir.Expr, left: ast.AS
         known = a.type if isinstance(a.type, ir.SetType) and a.type.element is not None else b.type
         return ir.Arith(op, a, b, known, span)
     for side, found in ((left, a), (right, b)):
-        if isinstance(bare(found.type), ir.SortType):
+        if isinstance(ir.bare(found.type), ir.SortType):
             env.error(
                 "arithmetic-on-sort",
-                f"members of {bare(found.type)} are no numbers",
+                f"members of {ir.bare(found.type)} are no numbers",
                 side,
                 "a natural",
                 "keep a counter or a range for what is counted",

@@ -41,11 +41,6 @@ class Env:
         return replace(self, names=dict(self.names))
 
 
-def bare(type_: ir.Type) -> ir.Type:
-    """A type without its option."""
-    return type_.inner if isinstance(type_, ir.OptionType) else type_
-
-
 def fits(actual: ir.Type, wanted: ir.Type) -> bool:
     """Whether a value of one type may stand where another is wanted. A natural fits every range."""
     match actual, wanted:
@@ -67,7 +62,7 @@ def fits(actual: ir.Type, wanted: ir.Type) -> bool:
 
 def comparable(left: ir.Type, right: ir.Type) -> bool:
     """Whether == between two types can ever be meant."""
-    return fits(bare(left), right) or fits(bare(right), left)
+    return fits(ir.bare(left), right) or fits(ir.bare(right), left)
 
 
 def join(a: ir.Type, b: ir.Type) -> ir.Type | None:
@@ -78,7 +73,7 @@ def join(a: ir.Type, b: ir.Type) -> ir.Type | None:
         case (ir.NoneType(), other) | (other, ir.NoneType()):
             return other if isinstance(other, ir.OptionType | ir.NoneType) else ir.OptionType(other)
         case (ir.OptionType(), _) | (_, ir.OptionType()):
-            inner = join(bare(a), bare(b))
+            inner = join(ir.bare(a), ir.bare(b))
             return inner and ir.OptionType(inner)
         case ir.NatType(), ir.NatType():
             return a if a == b else ir.NAT

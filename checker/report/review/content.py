@@ -68,12 +68,12 @@ def shortfalls(m: Material) -> Iterator[tuple[str, str]]:
     for shown in m.mutants:
         if not shown.caught.agrees:
             early = shown.caught.finding is None and shown.caught.found.stopped
-            how = f"the search ended early, {early}" if early else "it is not caught" + " as pinned" * _is_pinned(shown)
+            how = f"the search ended early, {early}" if early else f"it {_uncaught(shown)}"
             yield "UNKNOWN" if early else "VIOLATED", f"the wrong decision {shown.caught.name}: {how}"
 
 
-def _is_pinned(shown: Shown) -> bool:
-    return shown.caught.pinned is not None
+def _uncaught(shown: Shown) -> str:
+    return "is not caught" if shown.caught.pinned is None else "is not caught as pinned"
 
 
 def verdict_of(found: Sequence[Exploration]) -> str:
@@ -86,8 +86,7 @@ def _gaps(m: Material) -> Iterator[str]:
     yield from _unexplored(m)
     for shown in m.mutants:
         if not shown.caught.agrees:
-            how = " as pinned" * _is_pinned(shown)
-            yield f"The wrong decision `{shown.caught.name}` is not caught{how}."
+            yield f"The wrong decision `{shown.caught.name}` {_uncaught(shown)}."
     if not m.mutants:
         yield m.no_mutants
     yield from _unproved(m)
